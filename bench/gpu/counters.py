@@ -21,7 +21,7 @@ BASE = [
     ),
 ]  # fmt: skip
 _TENSOR = re.compile(r"^sm__ops_path_tensor_src_(?!\w*_sparsity)\w+", re.M)
-_TENSOR_SUM = re.compile(r"sm__ops_path_tensor_src_(\w+)\.sum$")
+_TENSOR_SUM = re.compile(r"sm__ops_path_tensor_src_(?!\w*_sparsity)(\w+)\.sum$")
 _RANGE = re.compile(r"op:(\w+)")
 _UNITS = {
     "byte": 1, "kbyte": 1e3, "mbyte": 1e6, "gbyte": 1e9, "nsecond": 1, "ns": 1, "usecond": 1e3,
@@ -92,7 +92,7 @@ def read(lines: Iterable[str]) -> list[dict]:
                 "tensor": {
                     match[1]: value
                     for name, value in values.items()
-                    if (match := _TENSOR_SUM.match(name)) and "_sparsity" not in name and value
+                    if (match := _TENSOR_SUM.match(name)) and value
                 },
                 "scalar": {kind: _scalar(values, kind) for kind in "fhd"},
             }

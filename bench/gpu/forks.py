@@ -14,7 +14,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 PACKAGES = ("torch", "torchvision", "timm", "transformers.models.llama", "torch._dynamo")
@@ -31,20 +31,14 @@ def import_packages() -> list[str]:
     return missing
 
 
-@contextlib.contextmanager
-def _argv(path: Path, arguments: list[str]) -> Iterator[None]:
-    sys.argv = [str(path), *arguments]
-    sys.path.insert(0, str(path.parent))
-    yield
-
-
 def program(path: Path, arguments: list[str], **environment: str) -> Callable[[], None]:
     """A function that runs a program as `__main__`."""
 
     def run() -> None:
         os.environ.update(environment)
-        with _argv(path, arguments):
-            runpy.run_path(str(path), run_name="__main__")
+        sys.argv = [str(path), *arguments]
+        sys.path.insert(0, str(path.parent))
+        runpy.run_path(str(path), run_name="__main__")
 
     return run
 

@@ -28,10 +28,8 @@ class Operator(NamedTuple):
     dram: float
 
 
-def _begins(trace: Path) -> tuple[list[float], list[str]]:
+def _begins(events: list[dict]) -> tuple[list[float], list[str]]:
     """Begin of each range `op:NAME` in us, with NAME, in the order of time."""
-    with gzip.open(trace) as file:
-        events = json.load(file)["traceEvents"]
     ranges = sorted(
         (event["ts"], event["name"][3:])
         for event in events
@@ -64,13 +62,15 @@ def compare(trace: Path, table: Path) -> list[Operator]:
     trace : of `programs/operators.py` by torch.profiler, gzipped
     table : of the same program by ncu, gzipped
     """
-    begins, names = _begins(trace)
+    with gzip.open(trace) as file:
+        events = json.load(file)["traceEvents"]
+    begins, names = _begins(events)
     rows = list(fastprof.open(trace).rows())
     # Times of rows are ns from an origin of their own: that of the first range's launch.
     flush = next(row for row in rows if row["op"] == "zero_")
     by_operator: dict[str, list] = {name: [] for name in names}
     counted = _counted(table)
-    origin = flush["launch_start"] - _first_launch(trace) * 1e3
+    origin = flush["launch_start"] - _first_launch(events) * 1e3
     for row in rows:
         index = bisect.bisect(begins, (row["launch_start"] - origin) / 1e3) - 1
         is_flush = row["op"] == "zero_" and "67108864" in row["params"]
@@ -93,10 +93,8 @@ def compare(trace: Path, table: Path) -> list[Operator]:
     return operators
 
 
-def _first_launch(trace: Path) -> float:
+def _first_launch(events: list[dict]) -> float:
     """Begin of the first launch of a kernel, in us."""
-    with gzip.open(trace) as file:
-        events = json.load(file)["traceEvents"]
     return min(
         event["ts"] for event in events if event.get("name", "").startswith("cudaLaunchKernel")
     )

@@ -194,7 +194,7 @@ def _recording(results: dict, folder: Path) -> str:
     for name, run in results["runs"].items():
         if "error" in run:
             continue
-        trace = folder / "traces" / f"{name.replace(' ', '-')}.json.gz"
+        trace = folder / "traces" / f"{plan.file_name(name)}.json.gz"
         lengths = [row["wall_ns"] / 1e6 for row in fastprof.open(trace).steps().rows()]
         plain = run["unrecorded"]["median_ns"] / 1e6
         # The GPU work before the first recorded step is not in the trace.

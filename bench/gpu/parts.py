@@ -88,7 +88,7 @@ def _command(words: list[str], seconds: float) -> dict:
 def _recorded(results: Results, case: plan.Case, steps: str, backend: str, limit: float) -> dict:
     """Record steps A:B of a program; keeps the trace, and the lengths of all steps."""
     runs = results.folder / "runs" / backend
-    name = case.name.replace(" ", "-").replace("=", "-")
+    name = plan.file_name(case.name)
     last = str(int(steps.split(":")[1]) + 3)
     words = [
         sys.executable, "-m", "fastprof", "run", "--backend", backend, "--steps", steps,

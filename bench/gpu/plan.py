@@ -8,6 +8,11 @@ from typing import NamedTuple
 PROGRAMS = Path(__file__).parent / "programs"
 
 
+def file_name(case: str) -> str:
+    """The name of a case in names of files and runs."""
+    return case.replace(" ", "-").replace("=", "-")
+
+
 class Case(NamedTuple):
     """A program with options, as one name: `cv`, `cv workers pin`."""
 

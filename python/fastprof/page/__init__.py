@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from fastprof._system.garbage import uncollected
 from fastprof.analysis.registry import Where
 from fastprof.analysis.schedule import Ahead, computing
+from fastprof.analysis.selection import condition_texts
 from fastprof.model.page import Page
 from fastprof.page.build import build
 from fastprof.page.run_steps import run_steps
@@ -55,14 +56,8 @@ _NEEDS: Final = ("host", "costs", "contents")
 def _limits(where: Where | None) -> Iterator[str]:
     """What `where` limits, in words."""
     if where:
-        conditions = where if not isinstance(where, Mapping) else _conditions(where)
-        yield f"only {', '.join(conditions)} in where time goes, roofline, operators, layers, lines"
-
-
-def _conditions(where: Mapping[str, str | Sequence[str]]) -> Iterator[str]:
-    for key, patterns in where.items():
-        for pattern in [patterns] if isinstance(patterns, str) else patterns:
-            yield f"{key}={pattern}"
+        conditions = ", ".join(condition_texts(where))
+        yield f"only {conditions} in where time goes, roofline, operators, layers, lines"
 
 
 def _name(profile: ProfileData) -> str:

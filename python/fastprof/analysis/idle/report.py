@@ -157,15 +157,10 @@ def _at_host(places: Values, of_work: Values) -> Values:
     places : [gaps], unknown where no place has most of the gap
     of_work : [gaps and short gaps]
     """
-    if not len(places.values):
-        return of_work
-    values = [*of_work.values, *places.values]
-    same: dict[object, int] = {}
-    first = np.array([same.setdefault(text, i) for i, text in enumerate(values)], np.int32)
     ids = of_work.ids.copy()
     known = np.flatnonzero(places.ids >= 0)
     ids[known] = len(of_work.values) + places.ids[known]
-    return Values(np.where(ids >= 0, first[ids], -1).astype(np.int32), values)
+    return Values(ids, [*of_work.values, *places.values]).mapped(lambda text: text)
 
 
 def _table(

@@ -15,11 +15,12 @@ import numpy as np
 
 from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._system.threads import computed_once
-from fastprof.analysis.cells import cells_of
+from fastprof.analysis.cells import ReportCells, cells_of
 from fastprof.analysis.counted import headed, notes_on_sums
 from fastprof.analysis.grouping import group, texts
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.lines.columns import COLUMNS
+from fastprof.analysis.lines.descent import below_one_line
 from fastprof.analysis.registry import Where
 from fastprof.analysis.roofline.ideal import ideals_of
 from fastprof.analysis.roofline.utilisation import devices_with, roof_notes
@@ -222,9 +223,7 @@ def lines(
     stacks = [list(traces.at(row) or ()) for row in groups.first.tolist()]
     listed, notes = chosen_frames(profile, stacks, globs)
     if not globs and function is None:
-        inner = key_of(cells, "library_line")
-        below = [inner.at(row) for row in groups.first.tolist()]
-        notes += _descend(listed, below, sums.of["gpu_ns"])
+        notes += _descend(listed, cells, groups.first, sums.of["gpu_ns"])
     row_of = {text: _BY[by](text, sources) for text in {text for own in listed for text in own}}
     work = _Work([[row_of[text] for text in own] for own in listed], sums)
     rows = _wanted({*row_of.values()}, globs, function)
@@ -318,43 +317,28 @@ def chosen_frames(
     return stacks, ["no lines of your own files: all lines are shown; --mine GLOB selects files"]
 
 
-_NEARLY_ALL: Final = 0.8  # of the time with lines, in one of them
-
-
-def _descend(listed: list[list[str]], below: Sequence[Any], ns: Int64) -> Iterator[str]:
+def _descend(listed: list[list[str]], cells: ReportCells, first: Int64, ns: Int64) -> Iterator[str]:
     """Append the lines of libraries to stacks that end with a line that takes nearly all; a note.
 
     Parameters
     ----------
     listed : frames of each stack; changed in place
-    below : the innermost line of a library of each stack, or None
+    cells, first : the cells, and the first one of each stack
     ns : GPU time of each stack
     """
-    time: dict[str, int] = {}
-    for own, number in zip(listed, ns.tolist(), strict=True):
-        if own:
-            time[own[-1]] = time.get(own[-1], 0) + number
-    longest = max(time, key=time.__getitem__, default="")
-    if not time or time[longest] <= _NEARLY_ALL * sum(time.values()):
+    lines, inner = (key_of(cells, name).take(first) for name in ("line", "library_line"))
+    descent = below_one_line(lines, inner, ns)
+    if descent is None:
         return
-    inner = [
-        line if own and own[-1] == longest else None
-        for own, line in zip(listed, below, strict=True)
-    ]
-    if len({*inner} - {None}) < 2:
-        return
-    for own, line in zip(listed, inner, strict=True):
-        if line is not None:
-            own.append(str(line))
-    share = time[longest] / max(int(ns.sum()), 1)
-    caller = _place_text(longest)
-    yield f"{caller} takes {share:.0%} of the time: lines of libraries below it are listed"
-
-
-def _place_text(frame: str) -> str:
-    """File and line of a frame."""
-    place = place_of(frame)
-    return frame if place.line is None else f"{place.file}:{place.line}"
+    longest, below = descent
+    for row in np.flatnonzero(below).tolist():
+        listed[row].append(str(inner.at(row)))
+    share = int(ns[lines.ids == longest].sum()) / max(int(ns.sum()), 1)
+    place = place_of(str(lines.values[longest]))
+    yield (
+        f"{place.file}:{place.line} takes {share:.0%} of the time: lines of libraries below it are "
+        "listed"
+    )
 
 
 def _is_in(globs: Sequence[str]) -> Callable[[str | None], bool]:

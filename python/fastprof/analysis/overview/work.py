@@ -17,12 +17,12 @@ from fastprof.analysis.grouping import Grouping, group, numbers
 from fastprof.analysis.key_names import heading_of
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.layers.report import NO_LAYER, LayerPath, folded, layer_paths, with_ancestors
+from fastprof.analysis.lines.descent import below_one_line
 from fastprof.analysis.lines.report import NO_LINE
 from fastprof.analysis.overview.columns import LAYERS, LINES, OF_WORK
 from fastprof.analysis.roofline.ideal import Ideals, ideals_of
 from fastprof.analysis.summary.measures import TimeInSteps, measures, shown, time_in_steps, totals
 from fastprof.analysis.summary.report import default_keys, summary
-from fastprof.model.arrays import unique
 from fastprof.model.columns import Ints, Values
 from fastprof.model.devices import Device
 from fastprof.model.heading import Heading
@@ -133,7 +133,6 @@ def _by_line(work: _Work) -> Table:
     return work.table({"line": named}, (heading,), groups)
 
 
-_ALL: Final = 0.8  # of the time with lines, in one of them
 _PACKAGES: Final = regex(r".*[/\\](?:site|dist)-packages[/\\]")
 _HEADER: Final = 14  # characters of a place in the heading of a narrow column
 
@@ -143,19 +142,14 @@ def _descended(cells: KernelCells, lines: Values) -> tuple[Values, str]:
 
     The lines as they are, and no place, if there is no such line or it is all that is recorded.
     """
-    time = np.maximum(numbers(cells, "sil"), 0)
-    known = lines.ids >= 0
-    by_line = np.bincount(lines.ids[known], time[known], len(lines.values))
-    longest = int(by_line.argmax())
     inner = key_of(cells, "library_line")
-    below = (lines.ids == longest) & (inner.ids >= 0)
-    if by_line[longest] <= _ALL * by_line.sum() or len(unique(inner.ids[below])) < 2:
+    descent = below_one_line(lines, inner, numbers(cells, "sil"))
+    if descent is None:
         return lines, ""
+    longest, below = descent
     place = place_of(str(lines.values[longest]))
     caller = f"{place.file}:{place.line}"
     caller = caller if len(caller) <= _HEADER else f"…{caller[1 - _HEADER :]}"
     ids = np.where(below, len(lines.values) + inner.ids, lines.ids).astype(np.int32)
     values = [*lines.values, *(_PACKAGES.sub("", str(value)) for value in inner.values)]
-    same: dict[object, int] = {}
-    first = np.array([same.setdefault(text, i) for i, text in enumerate(values)], np.int32)
-    return Values(np.where(ids >= 0, first[ids], -1).astype(np.int32), values), caller
+    return Values(ids, values).mapped(lambda text: text), caller
