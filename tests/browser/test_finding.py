@@ -158,3 +158,11 @@ def test_without_steps_the_time_line_opens_at_the_longest_gap(
     gaps = next(iter(profile.idle(gaps=1).rows()), None)
     whole = next(iter(profile.steps().rows()))["wall_ns"]
     assert gaps is not None and 0 < end - begin < whole / 2
+
+
+@pytest.mark.parametrize("width", [1280, 1920])
+def test_no_table_is_wider_than_its_place(cv: Path, open_page: Any, width: int) -> None:
+    page = open_page(cv, viewport={"width": width, "height": 900})
+    regions = "[...document.querySelectorAll('.scroll')].filter(each => each.clientWidth)"
+    assert page.evaluate(f"{regions}.length") > 5
+    assert page.evaluate(f"{regions}.filter(e => e.scrollWidth > e.clientWidth + 1).length") == 0
