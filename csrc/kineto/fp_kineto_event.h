@@ -62,6 +62,7 @@
   ARG(SOURCE_RANK, "Src Rank")                        \
   ARG(TARGET_RANK, "Dst Rank")                        \
   ARG(GROUP_DESCRIPTION, "Process Group Description") \
+  ARG(GROUP_RANKS, "Process Group Ranks")             \
   ARG(TRITON, "kernel_file")                          \
   ARG(TRITON_HASH, "kernel_hash")                     \
   ARG(TRITON_BACKEND, "kernel_backend")               \
@@ -73,7 +74,7 @@
 #define FP_KINETO_FIELD(name, key) FP_FIELD_##name,
 typedef enum {
   FP_KINETO_FIELDS(FP_KINETO_FIELD, FP_KINETO_FIELD) FP_FIELDS,
-  FP_FIELD_COLLECTIVE_LAST = FP_FIELD_GROUP_DESCRIPTION,
+  FP_FIELD_COLLECTIVE_LAST = FP_FIELD_GROUP_RANKS,
   FP_FIELD_TRITON_LAST = FP_FIELD_TRITON_STAGES,
 } fp_kineto_field;
 

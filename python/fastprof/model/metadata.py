@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Any, Final
 
@@ -94,11 +94,15 @@ class Memory:
 
 @dataclass(frozen=True)
 class Distributed:
-    """Backend, rank and world size of a process; None if not recorded."""
+    """Backend, rank and world size of a process; None if not recorded.
+
+    groups : the ranks of each process group, by name; empty if not recorded
+    """
 
     backend: str | None
     rank: int | None
     world_size: int | None
+    groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,10 @@ class Collective:
         Number of ranks of the process group.
     group : str or None
         Name of the process group, followed by its description if it has one: `0 default_pg`.
+    members : tuple of int
+        Ranks of the process group; empty if not recorded or, for large groups, cut.
+    source, target : int or None
+        The rank that sends and the rank that receives a message.
     """
 
     name: str
@@ -75,6 +79,9 @@ class Collective:
     dtype: str | None
     ranks: int | None
     group: str | None
+    members: tuple[int, ...] = ()
+    source: int | None = None
+    target: int | None = None
 
 
 def recorded(pairs: str) -> Collective | None:
@@ -101,7 +108,18 @@ def recorded(pairs: str) -> Collective | None:
         dtype=None if plain is None else _TYPES.get(plain, plain),
         ranks=_count(fields.get("Group size")),
         group=(f"{group} {about}" if described else group) if isinstance(group, str) else None,
+        members=_members(fields.get("Process Group Ranks")),
+        source=_count(fields.get("Src Rank")),
+        target=_count(fields.get("Dst Rank")),
     )
+
+
+def _members(text: Any) -> tuple[int, ...]:
+    """The ranks in `[0, 1, 2]`; none of a list that is cut."""
+    parts = text.strip("[]").split(",") if isinstance(text, str) else []
+    numbers = [part.strip() for part in parts]
+    is_whole = all(part.isdigit() and len(part) < 10 for part in numbers)
+    return tuple(map(int, numbers)) if is_whole else ()
 
 
 def call_of(record: Collective | None) -> Call | None:

@@ -172,6 +172,10 @@ class Message:
         Number of ranks of the process group.
     group : str or None
         Name and description of the process group.
+    members : tuple of int
+        Its ranks; empty if unknown.
+    source, target : int or None
+        The rank that sends and the rank that receives, of a message between two ranks.
     """
 
     kind: str | None
@@ -180,6 +184,9 @@ class Message:
     dtype: str | None = None
     ranks: int | None = None
     group: str | None = None
+    members: tuple[int, ...] = ()
+    source: int | None = None
+    target: int | None = None
 
     @property
     def size(self) -> int | None:
@@ -210,7 +217,10 @@ def recorded_message(record: Collective) -> Message:
         for count in (record.given, record.got)
     )
     kind = kind_of(record.name)
-    return _message(kind, given, got, record.dtype, record.ranks or None, record.group)
+    message = _message(kind, given, got, record.dtype, record.ranks or None, record.group)
+    return replace(
+        message, members=record.members, source=record.source, target=record.target
+    )
 
 
 def kernel_message(name: str, message: Message | None = None) -> Message:

@@ -129,7 +129,20 @@ def _distributed(info: Any) -> Distributed | None:
         backend if isinstance(backend, str) else None,
         rank if type(rank) is int else None,
         size if type(size) is int else None,
+        _groups(info.get("pg_config")),
     )
+
+
+def _groups(config: Any) -> dict[str, tuple[int, ...]]:
+    """The ranks of each process group that lists all of them."""
+    result = {}
+    for group in _list(config):
+        if not isinstance(group, dict):
+            continue
+        name, ranks = group.get("pg_name"), _list(group.get("ranks"))
+        if isinstance(name, str) and all(type(rank) is int and rank >= 0 for rank in ranks):
+            result[name] = tuple(ranks)
+    return result
 
 
 def _read_names(file: KinetoFile, about: About, threads: set[tuple[int, int]]) -> None:

@@ -1,0 +1,277 @@
+"""The collectives of all ranks to instances: which calls of which ranks are one exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from fastprof._system.classes import NamedTuple, dataclass
+from fastprof.model.arrays import Int32, Int64
+from fastprof.ops.collectives.messages import SEND_RECEIVE
+from fastprof.ranks.run.align import Sequence as CallSequence
+from fastprof.ranks.run.align import NOWHERE, aligned, clustered
+from fastprof.ranks.run.record import RankRecord, Signature
+
+
+@dataclass(frozen=True, eq=False)
+class RunCalls:
+    """The calls of all ranks, rank by rank, each in order of start.
+
+    Parameters
+    ----------
+    bounds : int64 [ranks + 1], the first call of each rank
+    rank : int32 [calls], index of the rank
+    start, end : int64 [calls], ns on the clock of the rank
+    signature : int32 [calls], index into `signatures`
+    seq : int32 [calls], -1 if not recorded
+    signatures : the distinct ones of all ranks
+    """
+
+    bounds: Int64
+    rank: Int32
+    start: Int64
+    end: Int64
+    signature: Int32
+    seq: Int32
+    signatures: list[Signature]
+
+    def __len__(self) -> int:
+        return len(self.rank)
+
+
+class Group(NamedTuple):
+    """Ranks that communicate with each other.
+
+    Parameters
+    ----------
+    name : as recorded, "" if not
+    ranks : indices of the ranks whose calls are known, ascending
+    members : the numbers of all ranks, () if not recorded
+    size : number of ranks, -1 if unknown
+    is_pair : whether messages go from one rank to another
+    """
+
+    name: str
+    ranks: tuple[int, ...]
+    members: tuple[int, ...]
+    size: int
+    is_pair: bool
+
+
+class Unmatched(NamedTuple):
+    """Calls of a rank that are part of no instance.
+
+    Parameters
+    ----------
+    rank : index of the rank
+    group : name of the group, "" if unknown
+    calls : their number
+    reason : in words
+    """
+
+    rank: int
+    group: str
+    calls: int
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Instances:
+    """The instances of collectives, in no order.
+
+    Parameters
+    ----------
+    calls : RunCalls
+    of_call : int32 [calls], the instance of each call, -1 for none
+    group : int32 [instances], index into `groups`
+    signature : int32 [instances], index into `calls.signatures`
+    groups : the groups
+    unmatched : calls without an instance
+    """
+
+    calls: RunCalls
+    of_call: Int32
+    group: Int32
+    signature: Int32
+    groups: list[Group]
+    unmatched: list[Unmatched]
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+    def members(self) -> tuple[Int64, Int64]:
+        """Calls in order of instance, and where those of each instance begin, [instances + 1]."""
+        known = np.flatnonzero(self.of_call >= 0)
+        order = known[np.argsort(self.of_call[known], kind="stable")]
+        return order, np.searchsorted(self.of_call[order], np.arange(len(self) + 1))
+
+
+def run_calls(records: Sequence[RankRecord]) -> RunCalls:
+    """The calls of all ranks."""
+    numbers: dict[Signature, int] = {}
+    ids = []
+    for record in records:
+        own = [numbers.setdefault(signature, len(numbers)) for signature in record.signatures]
+        ids.append(np.array([*own, -1], np.int32)[record.calls.signature])
+    counts = [len(record.calls) for record in records]
+    empty = np.empty(0, np.int64)
+    return RunCalls(
+        bounds=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        rank=np.repeat(np.arange(len(records), dtype=np.int32), counts),
+        start=np.concatenate([empty, *(record.calls.start for record in records)]),
+        end=np.concatenate([empty, *(record.calls.end for record in records)]),
+        signature=np.concatenate([empty, *ids]).astype(np.int32),
+        seq=np.concatenate([empty, *(record.calls.seq for record in records)]).astype(np.int32),
+        signatures=list(numbers),
+    )
+
+
+def match(records: Sequence[RankRecord], numbers: Sequence[int]) -> Instances:
+    """Match the calls of all ranks.
+
+    A call belongs to a group: by the recorded name and ranks, else by NCCL's communicator, else to
+    that of its stream. Within a group, calls match by their recorded number, else by order: the
+    sequences of kind, type, size and number of ranks are shifted until they agree and the calls
+    end together. Messages match by pair of ranks.
+
+    numbers : the rank number of each record
+    """
+    calls = run_calls(records)
+    matcher = _Matcher(calls, numbers)
+    for key, parts in _by_group(calls, numbers):
+        matcher.add(key, parts)
+    return matcher.result()
+
+
+class _Key(NamedTuple):
+    """What tells a group."""
+
+    name: str
+    members: tuple[int, ...]
+    size: int
+    channel: int  # -1 of named groups
+    pair: tuple[int, int] | None
+
+
+def _key(signature: Signature, rank: int) -> _Key:
+    name, members = signature.group, signature.members
+    size = signature.n_ranks
+    channel = -1 if name or members else signature.channel
+    pair = _pair(signature, rank)
+    return _Key(name, members, size, channel if pair is None else -1, pair)
+
+
+def _pair(signature: Signature, rank: int) -> tuple[int, int] | None:
+    """The numbers of the rank that sends and of that which receives; None if unknown.
+
+    torch records the other rank by its place in the group.
+    """
+    source, target = signature.source, signature.target
+    if signature.kind != SEND_RECEIVE or (source < 0 and target < 0):
+        return None
+    members = signature.members
+
+    def number(place: int) -> int:
+        return members[place] if place < len(members) else place
+
+    return (
+        rank if source < 0 else number(source),
+        rank if target < 0 else number(target),
+    )
+
+
+def _by_group(
+    calls: RunCalls, numbers: Sequence[int]
+) -> Iterator[tuple[_Key, list[tuple[int, Int64]]]]:
+    """The calls of each group: pairs of a rank and its calls, in order of start."""
+    parts: dict[_Key, list[tuple[int, Int64]]] = {}
+    for rank, number in enumerate(numbers):
+        first, last = int(calls.bounds[rank]), int(calls.bounds[rank + 1])
+        own = calls.signature[first:last]
+        used = np.unique(own)
+        of_key: dict[_Key, list[int]] = {}
+        for signature in used.tolist():
+            key = _key(calls.signatures[signature], number)
+            of_key.setdefault(key, []).append(signature)
+        for key, signatures in of_key.items():
+            rows = first + np.flatnonzero(np.isin(own, signatures))
+            parts.setdefault(key, []).append((rank, rows))
+    yield from parts.items()
+
+
+class _Matcher:
+    """Collects instances."""
+
+    def __init__(self, calls: RunCalls, numbers: Sequence[int]) -> None:
+        self._calls, self._numbers = calls, numbers
+        self._of_call = np.full(len(calls), -1, np.int32)
+        self._groups: list[Group] = []
+        self._sizes: list[int] = []  # instances of each group
+        self._unmatched: list[Unmatched] = []
+        same: dict[tuple[str, int, str, int], int] = {}
+        self._same = np.array(
+            [same.setdefault(of.same_call(), len(same)) for of in calls.signatures] or [0],
+            np.int32,
+        )
+
+    def add(self, key: _Key, parts: list[tuple[int, Int64]]) -> None:
+        """Match the calls of ranks that share a key."""
+        sequences = [self._sequence(rank, rows) for rank, rows in parts]
+        for some in self._groups_of(key, sequences):
+            self._add_group(key, some)
+
+    def _sequence(self, rank: int, rows: Int64) -> CallSequence:
+        calls = self._calls
+        return CallSequence(
+            rank, rows, self._same[calls.signature[rows]], calls.start[rows], calls.end[rows],
+            calls.seq[rows],
+        )  # fmt: skip
+
+    def _groups_of(
+        self, key: _Key, sequences: list[CallSequence]
+    ) -> Iterable[list[CallSequence]]:
+        """Ranks that share a key are one group if the key tells so; else by when calls end."""
+        is_certain = key.pair is not None or key.members or key.name.startswith("0x")
+        n = len(sequences)
+        if is_certain or n < 2 or (key.name and key.size == n):
+            return [sequences]
+        return clustered(sequences, key.size)
+
+    def _add_group(self, key: _Key, sequences: list[CallSequence]) -> None:
+        places, reasons = aligned(sequences, self._has_numbers(sequences))
+        first = sum(self._sizes)
+        known = [place[place != NOWHERE] for place in places]
+        everywhere = np.concatenate(known)
+        least = int(everywhere.min()) if len(everywhere) else 0
+        for sequence, place, reason in zip(sequences, places, reasons, strict=True):
+            is_known = place != NOWHERE
+            if reason:
+                lost = int(np.count_nonzero(~is_known))
+                self._unmatched.append(Unmatched(sequence.rank, key.name, lost, reason))
+            self._of_call[sequence.rows[is_known]] = (place - least + first)[is_known]
+        if not len(everywhere):
+            return
+        ranks = tuple(sequence.rank for sequence in sequences)
+        size = len(key.members) or key.size
+        members = key.pair or key.members
+        self._groups.append(
+            Group(key.name, ranks, members, 2 if key.pair else size, key.pair is not None)
+        )
+        self._sizes.append(int(everywhere.max()) - least + 1)
+
+    def _has_numbers(self, sequences: list[CallSequence]) -> bool:
+        return all((sequence.seq >= 0).all() for sequence in sequences)
+
+    def result(self) -> Instances:
+        """The instances, those without calls left out."""
+        group = np.repeat(np.arange(len(self._sizes), dtype=np.int32), self._sizes)
+        known = self._of_call >= 0
+        used, place = np.unique(self._of_call[known], return_inverse=True)
+        of_call = np.full(len(self._calls), -1, np.int32)
+        of_call[known] = place
+        signature = np.zeros(len(used), np.int32)
+        signature[place] = self._calls.signature[known]
+        return Instances(
+            self._calls, of_call, group[used], signature, self._groups, self._unmatched
+        )

@@ -1,0 +1,214 @@
+"""RankRecord: the fixed columns that represent one rank of a run."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from fastprof._system.classes import NamedTuple, dataclass
+from fastprof._version import __version__
+from fastprof.analysis.idle.causes import CAUSES
+from fastprof.model.arrays import Int32, Int64, UInt8
+from fastprof.ranks.files import TraceFile
+
+# Kinds of chain events, in the order of those at one time.
+WAITED, BOUNDARY, ARRIVED = range(3)
+# What a label is of; causes of idle time follow.
+COMPUTE, COPY = range(2)
+FIRST_CAUSE: Final = 2
+KINDS_OF_LABELS: Final = ("compute", "copies", *CAUSES)
+
+
+class Signature(NamedTuple):
+    """What calls of a collective agree in.
+
+    Parameters
+    ----------
+    kind : one of `ops.collectives.messages.COLLECTIVES`, barrier, or the name of the kernel
+    size : algorithm bytes, -1 if unknown
+    dtype : short name of the type, "" if unknown
+    group : name and description of the process group, or NCCL's communicator, "" if unknown
+    members : ranks of the group, () if unknown
+    n_ranks : number of ranks of the group, -1 if unknown
+    channel : index of the stream among the rank's communication streams
+    source, target : rank that sends and rank that receives, of a message; -1 if unknown
+    op, layer, line : of the call, "" if unknown
+    """
+
+    kind: str
+    size: int
+    dtype: str
+    group: str
+    members: tuple[int, ...]
+    n_ranks: int
+    channel: int
+    source: int
+    target: int
+    op: str
+    layer: str
+    line: str
+
+    def same_call(self) -> tuple[str, int, str, int]:
+        """What all members of an instance agree in."""
+        return self.kind, self.size, self.dtype, self.n_ranks
+
+
+class Label(NamedTuple):
+    """What the chain does in a piece of its time.
+
+    Parameters
+    ----------
+    kind : COMPUTE, COPY, or FIRST_CAUSE + a `Cause` of idle time
+    op : operator, or kernel if there is none; "" of idle time
+    layer, shape, line, direction : "" if unknown
+    """
+
+    kind: int
+    op: str
+    layer: str
+    shape: str
+    line: str
+    direction: str
+
+
+@dataclass(frozen=True, eq=False)
+class Calls:
+    """The collectives and messages of a rank, in order of start.
+
+    Parameters
+    ----------
+    start, end : int64 [calls], ns on the clock of the file: start of the first and end of the last
+        kernel. The start is the arrival of the rank.
+    signature : int32 [calls], index into `RankRecord.signatures`
+    seq : int32 [calls], the number in the process group, -1 if not recorded
+    """
+
+    start: Int64
+    end: Int64
+    signature: Int32
+    seq: Int32
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """The time line of a rank's work other than communication, cut into pieces by events.
+
+    Piece i lies between events i - 1 and i; the first begins at `begin`. Its time is that of its
+    entries plus `blocked`, the time in which it waits for the call of its event.
+
+    Parameters
+    ----------
+    begin : ns on the clock of the file
+    time : int64 [events], ns, ascending
+    kind : uint8 [events]
+        WAITED: the work goes on after the end of a call; ARRIVED: what a call needs is done and it
+        is launched; BOUNDARY: a step begins or ends, or the capture ends.
+    call : int32 [events], row of Calls; -1 for boundaries
+    blocked : int64 [events], ns
+    offsets : int64 [events + 1], the first entry of each piece
+    label : int32 [entries], index into `RankRecord.labels`; a piece has each label once
+    ns : int64 [entries]
+    count : int32 [entries], kernels that begin in the piece
+    """
+
+    begin: int
+    time: Int64
+    kind: UInt8
+    call: Int32
+    blocked: Int64
+    offsets: Int64
+    label: Int32
+    ns: Int64
+    count: Int32
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+
+@dataclass(frozen=True, eq=False)
+class RankSteps:
+    """The steps of a rank: windows that divide the time line of its GPU.
+
+    Parameters
+    ----------
+    source : what marks them, see `StepsOfKernels`
+    number : int64 [steps], as in the label, else 1, 2, ...
+    start, end : int64 [steps], ns on the clock of the file
+    is_counted : bool [steps], whether means include the step
+    """
+
+    source: str
+    number: Int64
+    start: Int64
+    end: Int64
+    is_counted: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+
+@dataclass(frozen=True, eq=False)
+class RankRecord:
+    """One rank of a run: a process and a GPU of a trace.
+
+    Parameters
+    ----------
+    source : the file
+    format : of the file
+    rank, world_size : as recorded in the file, or None
+    place : number of the rank in its file, 0, 1, ...
+    n_places : ranks in the file
+    pid, device : -1 if not recorded
+    gpu : name of the GPU, "" if not recorded
+    calls, signatures, chain, labels, steps : see these classes
+    warnings : problems of the file
+    """
+
+    source: TraceFile
+    format: str
+    rank: int | None
+    world_size: int | None
+    place: int
+    n_places: int
+    pid: int
+    device: int
+    gpu: str
+    calls: Calls
+    signatures: list[Signature]
+    chain: Chain
+    labels: list[Label]
+    steps: RankSteps
+    warnings: list[str]
+    version: str = __version__
+
+    @property
+    def path(self) -> str:
+        """The path as given by the user."""
+        return self.source.path
+
+
+@dataclass(frozen=True)
+class RecordedFile:
+    """The ranks of one file, in order of process and GPU.
+
+    Parameters
+    ----------
+    source : the file
+    ranks : empty if the file has no GPU work with times
+    options : key of the options, see `Options.text`
+    seconds : time to read the file
+    """
+
+    source: TraceFile
+    ranks: list[RankRecord]
+    options: str = ""
+    seconds: float = 0.0
+
+    @property
+    def path(self) -> str:
+        """The path as given by the user."""
+        return self.source.path

@@ -1,0 +1,445 @@
+"""Profile -> RankRecord: the calls of collectives, and the chain of all other work between them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof._core._take import take
+from fastprof._system.classes import NamedTuple
+from fastprof.analysis.cells import cells_of
+from fastprof.analysis.gpu_work import COMMUNICATION, Gaps, GpuWork, owners, work_of_device
+from fastprof.analysis.gpu_work import COPY as COPIES
+from fastprof.analysis.grouping import group, numbers
+from fastprof.analysis.idle.causes import Cause, Host, split
+from fastprof.analysis.idle.gaps import SHORTEST, places
+from fastprof.analysis.keys import key_of
+from fastprof.analysis.steps.windows import windows_of
+from fastprof.model.arrays import Int32, Int64, UInt8, unique
+from fastprof.model.columns import Values
+from fastprof.model.trace import NO_TIME
+from fastprof.profile.data import ProfileData
+from fastprof.profile.steps.kernel_steps import StepsOfKernels
+from fastprof.ranks.files import TraceFile
+from fastprof.ranks.run.record import (
+    ARRIVED,
+    BOUNDARY,
+    COMPUTE,
+    COPY,
+    FIRST_CAUSE,
+    WAITED,
+    Calls,
+    Chain,
+    Label,
+    RankRecord,
+    RankSteps,
+    Signature,
+)
+
+_LOCATED: Final = 100_000  # ns; the places of shorter gaps are not told
+# Causes of a gap in which the next work is launched in time, or the host waits for the GPU.
+_OF_GPU: Final = (
+    Cause.DEPENDENCY, Cause.LATENCY, Cause.SYNC, Cause.BLOCKING_COPY, Cause.UNKNOWN,
+)  # fmt: skip
+_PENDING: Final = 4  # calls examined for the one that work waits for
+
+
+def records_of(
+    profile: ProfileData, source: TraceFile, steps: str | None = None
+) -> list[RankRecord]:
+    """The ranks of a profile: a process with each GPU on which it communicates.
+
+    A process without communication has one rank, on the GPU with most of its work. Reads the file
+    again for host events.
+
+    steps : what marks the steps, see `Profile.find_steps`
+    """
+    if "start" not in profile.names or not len(profile):
+        return []
+    found = profile.find_steps(steps)
+    lanes = _lanes(profile)
+    shared = _Shared(profile, found)
+    distributed = profile.about.distributed
+    return [
+        RankRecord(
+            source=source,
+            format=profile.about.format,
+            rank=None if distributed is None else distributed.rank,
+            world_size=None if distributed is None else distributed.world_size,
+            place=place,
+            n_places=len(lanes),
+            pid=pid,
+            device=device,
+            gpu=profile.about.gpus.get(device, ""),
+            warnings=list(profile.warnings) if not place else [],
+            **shared.record(pid, device, work),
+        )
+        for place, (pid, device, work) in enumerate(lanes)
+    ]
+
+
+def _lanes(profile: ProfileData) -> list[tuple[int, int, GpuWork]]:
+    """pid, GPU and work of each rank, in order of GPU."""
+    pids, result = owners(profile), []
+    works = work_of_device(profile)
+    for device in works:
+        work = works[device]
+        own = pids[work.rows]
+        for pid in unique(own).tolist():
+            result.append((pid, device, work.take(np.flatnonzero(own == pid))))
+    communicates = {
+        i for i, (_, _, work) in enumerate(result) if (work.kind == COMMUNICATION).any()
+    }
+    best: dict[int, int] = {}
+    for i, (pid, _, work) in enumerate(result):
+        if pid not in best or len(work) > len(result[best[pid]][2]):
+            best[pid] = i
+    talking = {result[i][0] for i in communicates}
+    wanted = communicates | {i for pid, i in best.items() if pid not in talking}
+    return [result[i] for i in sorted(wanted)]
+
+
+class _Shared:
+    """What all ranks of a profile use."""
+
+    def __init__(self, profile: ProfileData, steps: StepsOfKernels) -> None:
+        self.profile, self.steps = profile, steps
+        self.windows = windows_of(profile, steps)
+        self.host = Host(profile)
+        self.messages = profile.source.messages
+        cells = cells_of(profile)
+        kernel, op = key_of(cells, "kernel"), key_of(cells, "op")
+        names = Values(
+            np.where(op.ids >= 0, op.ids, kernel.ids + np.int32(len(op.values))),
+            [*op.values, *kernel.values],
+        )
+        keys = [names, *(key_of(cells, name) for name in ("layer", "shape", "line", "dir"))]
+        groups = group(keys, len(cells))
+        self.label_of_kernel: Int32 = take(groups.ids, cells.of_kernel)
+        self.texts = [
+            tuple(str(text) if (text := key.at(int(row))) is not None else "" for key in keys)
+            for row in groups.first
+        ]
+
+    def record(self, pid: int, device: int, work: GpuWork) -> dict[str, Any]:
+        """The columns of a rank."""
+        calls, signatures, launch = self._calls(work)
+        steps = self._steps(pid, device)
+        chain, labels = _ChainMaker(self, work, calls, launch, steps).chain()
+        return {
+            "calls": calls, "signatures": signatures, "chain": chain, "labels": labels,
+            "steps": steps,
+        }  # fmt: skip
+
+    def _steps(self, pid: int, device: int) -> RankSteps:
+        windows = self.windows
+        lanes = windows.lanes
+        own = np.flatnonzero((lanes.device == device) & ((lanes.pid == pid) | (lanes.pid < 0)))
+        rows = np.flatnonzero(windows.is_known & np.isin(windows.lane, own))
+        rows = rows[np.argsort(windows.start[rows], kind="stable")]
+        return RankSteps(
+            self.steps.source,
+            self.steps.number[windows.step[rows]],
+            windows.start[rows],
+            windows.end[rows],
+            windows.is_counted[rows],
+        )
+
+    def _calls(self, work: GpuWork) -> tuple[Calls, list[Signature], Int64]:
+        """The calls of a rank, their signatures, and when they were launched."""
+        profile, is_comm = self.profile, work.kind == COMMUNICATION
+        rows, start, end = work.rows[is_comm], work.start[is_comm], work.end[is_comm]
+        launch = numbers(profile, "launch_start")[rows]
+        stream = numbers(profile, "stream")[rows]
+        _, first, call = np.unique(
+            self.messages.call[rows], return_index=True, return_inverse=True
+        )
+        n = len(first)
+        last = np.zeros(n, np.int64)
+        np.maximum.at(last, call, end)
+        order = np.argsort(start[first], kind="stable")
+        first, last = first[order], last[order]
+        channel = np.unique(stream, return_inverse=True)[1][first] if len(rows) else stream[:0]
+        ids, signatures = self._signatures(rows[first], channel)
+        seq = np.full(n, -1, np.int32)
+        return Calls(start[first], last, ids, seq), signatures, launch[first]
+
+    def _signatures(self, rows: Int32, channel: npt.NDArray[Any]) -> tuple[Int32, list[Signature]]:
+        """The signature of the call of each kernel."""
+        profile, message = self.profile, self.messages.message
+        distributed = profile.about.distributed
+        groups = {} if distributed is None else distributed.groups
+        label = self.label_of_kernel[rows]
+        keys = zip(message.ids[rows].tolist(), channel.tolist(), label.tolist(), strict=True)
+        found: dict[tuple[int, int, int], int] = {}
+        ids = np.array([found.setdefault(key, len(found)) for key in keys], np.int32)
+        result = []
+        for number, stream, text in found:
+            own = message.values[number]
+            op, layer, _, line, _ = self.texts[text]
+            name = own.group or ""
+            members = own.members or groups.get(name.split(" ")[0], ())
+            result.append(
+                Signature(
+                    kind=own.kind or op,
+                    size=-1 if own.size is None else own.size,
+                    dtype=own.dtype or "",
+                    group=name,
+                    members=tuple(members),
+                    n_ranks=own.ranks or len(members) or -1,
+                    channel=stream,
+                    source=-1 if own.source is None else own.source,
+                    target=-1 if own.target is None else own.target,
+                    op=op,
+                    layer=layer,
+                    line=line,
+                )
+            )
+        return ids, result
+
+
+class _Pieces(NamedTuple):
+    """Pieces of gaps in the chain, cut at the ends and arrivals of calls and at steps.
+
+    Parameters
+    ----------
+    start, end : int64 [pieces], ns
+    before, after : int32 [pieces], kernel rows, -1 for none
+    gap_end : int64 [pieces], the end of the gap
+    """
+
+    start: Int64
+    end: Int64
+    before: Int32
+    after: Int32
+    gap_end: Int64
+
+
+class _ChainMaker:
+    """Computes the chain of one rank."""
+
+    def __init__(
+        self, shared: _Shared, work: GpuWork, calls: Calls, launch: Int64, steps: RankSteps
+    ) -> None:
+        self._shared, self._calls, self._steps = shared, calls, steps
+        self._work = work.take(np.flatnonzero(work.kind != COMMUNICATION))
+        starts = [array[:1] for array in (self._work.start, calls.start) if len(array)]
+        ends = [array.max(keepdims=True) for array in (self._work.end, calls.end) if len(array)]
+        self._begin = int(np.concatenate(starts).min())
+        self._end = int(np.concatenate(ends).max())
+        self._arrival = self._arrivals(launch)
+        # Work of other streams may end later: when all work so far has ended.
+        until = np.maximum.accumulate(self._work.end) if len(self._work) else self._work.end
+        self._before = np.concatenate([[self._begin], until])
+
+    def _arrivals(self, launch: Int64) -> Int64:
+        """When each call could have started: launched, with the work launched before it done.
+
+        Its stream may run it later, after the calls before it.
+        """
+        work, start = self._work, self._calls.start
+        if not len(work):
+            return start
+        launched = numbers(self._shared.profile, "launch_start")[work.rows]
+        order = np.argsort(launched, kind="stable")
+        done = np.maximum.accumulate(work.end[order])
+        place = np.searchsorted(launched[order], launch)
+        ready = np.where(place > 0, done[np.maximum(place - 1, 0)], self._begin)
+        arrival = np.minimum(start, np.maximum(ready, launch))
+        return np.maximum(np.where(launch == NO_TIME, start, arrival), self._begin)
+
+    def chain(self) -> tuple[Chain, list[Label]]:
+        """The chain and its labels."""
+        pieces = self._pieces()
+        gap, cause, ns, target = self._causes(pieces)
+        waited = target >= 0
+        blocked = np.zeros(len(self._calls), np.int64)
+        np.add.at(blocked, target[waited], ns[waited])
+        time, kind, call = self._events(np.flatnonzero(blocked))
+        labels, ids = self._idle_labels(pieces, gap[~waited], cause[~waited])
+        place = np.searchsorted(time, pieces.end[gap[~waited]], "left")
+        idle = place, ids, ns[~waited], np.zeros(len(ids), np.int32)
+        entries = [np.concatenate(pair) for pair in zip(self._own_work(time), idle, strict=True)]
+        of_event = np.where(kind == WAITED, np.append(blocked, 0)[call], 0)
+        return _summed(self._begin, time, kind, call, of_event, entries, len(labels)), labels
+
+    def _pieces(self) -> _Pieces:
+        """The gaps between work other than communication, in pieces."""
+        work, calls = self._work, self._calls
+        start = self._before
+        end = np.append(work.start, self._end)
+        is_gap = end > start
+        rows = np.append(work.rows, np.int32(-1))
+        latest = _latest(work)
+        before = np.append(np.int32(-1), work.rows[latest] if len(work) else rows[:0])
+        start, end = start[is_gap], end[is_gap]
+        cuts = unique(
+            np.concatenate(
+                [self._arrival, calls.start, calls.end, self._steps.start, self._steps.end]
+            )
+        )
+        first, last = np.searchsorted(cuts, start, "right"), np.searchsorted(cuts, end, "left")
+        n = last - first + 1
+        gap = np.repeat(np.arange(len(start)), n)
+        number = np.arange(len(gap)) - np.repeat(np.cumsum(n) - n, n)
+        cut = np.append(cuts, 0)
+        low = np.where(number > 0, cut[first[gap] + number - 1], start[gap])
+        high = np.where(number < n[gap] - 1, cut[first[gap] + number], end[gap])
+        return _Pieces(
+            low, high, before[is_gap][gap].astype(np.int32), rows[is_gap][gap], end[gap]
+        )
+
+    def _causes(self, pieces: _Pieces) -> tuple[Int64, UInt8, Int64, Int32]:
+        """Parts of pieces: piece, cause, ns, and the call that the work waits for, -1 for none."""
+        length = pieces.end - pieces.start
+        examined = np.flatnonzero((length >= SHORTEST) & (pieces.after >= 0))
+        gaps = Gaps(
+            pieces.start[examined], pieces.end[examined], pieces.before[examined],
+            pieces.after[examined],
+        )  # fmt: skip
+        parts = split(gaps, self._shared.host).parts
+        other = np.setdiff1d(np.arange(len(length)), examined)
+        of_others = np.where(pieces.after[other] >= 0, Cause.SHORT, Cause.UNKNOWN)
+        piece = np.concatenate([examined[parts.gap], other])
+        cause = np.concatenate([parts.cause, of_others.astype(np.uint8)])
+        ns = np.concatenate([parts.ns, length[other]])
+        pending = self._pending(pieces)
+        target = np.where(np.isin(cause, _OF_GPU), pending[piece], np.int32(-1))
+        return piece, cause, ns, target.astype(np.int32)
+
+    def _pending(self, pieces: _Pieces) -> Int32:
+        """The call that ends first of those that are launched but not done in each piece, -1.
+
+        Of gaps that end before it does, none: work did not wait for it.
+        """
+        calls = self._calls
+        result = np.full(len(pieces.start), -1, np.int32)
+        if not len(calls):
+            return result
+        order = np.argsort(calls.end, kind="stable")
+        ends, arrival = calls.end[order], self._arrival[order]
+        place = np.searchsorted(ends, pieces.start, "right")
+        for n in range(_PENDING):
+            i = np.minimum(place + n, len(order) - 1)
+            fits = (place + n < len(order)) & (arrival[i] <= pieces.start) & (result < 0)
+            fits &= ends[i] <= pieces.gap_end
+            result[fits] = order[i[fits]]
+        return result
+
+    def _events(self, waited: Int64) -> tuple[Int64, UInt8, Int32]:
+        """Time, kind and call of each event, in order."""
+        calls, steps = self._calls, self._steps
+        bounds = unique(np.concatenate([steps.start, steps.end, [self._end]]))
+        bounds = bounds[(bounds > self._begin) & (bounds <= self._end)]
+        if not len(bounds) or bounds[-1] < self._end:
+            bounds = np.append(bounds, self._end)
+        time = np.concatenate([calls.end[waited], bounds, self._arrival])
+        kind = np.repeat(
+            np.array([WAITED, BOUNDARY, ARRIVED], np.uint8),
+            [len(waited), len(bounds), len(calls)],
+        )
+        call = np.concatenate([waited, np.full(len(bounds), -1), np.arange(len(calls))])
+        order = np.lexsort((kind, time))
+        return time[order], kind[order], call[order].astype(np.int32)
+
+    def _own_work(self, time: Int64) -> tuple[Int64, Int32, Int64, Int32]:
+        """Piece, label, ns and count of the work, where no earlier work runs."""
+        work = self._work
+        start, end = np.maximum(work.start, self._before[:-1]), work.end
+        rows = np.flatnonzero(end > start)
+        start, end = start[rows], end[rows]
+        first, last = np.searchsorted(time, start, "right"), np.searchsorted(time, end, "left")
+        n = last - first + 1
+        part = np.repeat(np.arange(len(rows)), n)
+        number = np.arange(len(part)) - np.repeat(np.cumsum(n) - n, n)
+        cut = np.append(time, 0)
+        low = np.where(number > 0, cut[first[part] + number - 1], start[part])
+        high = np.where(number < n[part] - 1, cut[first[part] + number], end[part])
+        label = self._shared.label_of_kernel[work.rows[rows]][part]
+        return first[part] + number, label, high - low, (number == 0).astype(np.int32)
+
+    def _idle_labels(
+        self, pieces: _Pieces, piece: Int64, cause: UInt8
+    ) -> tuple[list[Label], Int32]:
+        """All labels, and that of each part of idle time; long ones have their place."""
+        shared = self._shared
+        is_copy = np.zeros(len(shared.texts), bool)
+        copies = self._work.rows[self._work.kind == COPIES]
+        is_copy[shared.label_of_kernel[copies]] = True
+        labels = [
+            Label(COPY if copy else COMPUTE, *text)
+            for copy, text in zip(is_copy.tolist(), shared.texts, strict=True)
+        ]
+        long = np.flatnonzero(
+            (pieces.end - pieces.start >= _LOCATED) & (pieces.after >= 0)
+        )
+        where = _places(shared, pieces, long)
+        number: dict[tuple[int, int], int] = {}
+        place = np.full(len(pieces.start), -1, np.int32)
+        place[long] = where.ids
+        pairs = zip(cause.tolist(), place[piece].tolist(), strict=True)
+        n = len(labels)
+        ids = np.array([n + number.setdefault(pair, len(number)) for pair in pairs], np.int32)
+        for kind, at in number:
+            layer, line = ("", "") if at < 0 else where.values[at]
+            labels.append(Label(FIRST_CAUSE + kind, "", layer, "", line, ""))
+        return labels, ids
+
+
+def _places(shared: _Shared, pieces: _Pieces, rows: Int64) -> Values:
+    """(layer, line) of where the host is in some pieces."""
+    gaps = Gaps(pieces.start[rows], pieces.end[rows], pieces.before[rows], pieces.after[rows])
+    columns = places(gaps, split(gaps, shared.host), shared.host)
+    layer, line = columns["layer"], columns["line"]
+    keys = zip(layer.ids.tolist(), line.ids.tolist(), strict=True)
+    found: dict[tuple[int, int], int] = {}
+    ids = np.array([found.setdefault(key, len(found)) for key in keys], np.int32)
+    return Values(
+        ids,
+        [
+            (layer.values[i] if i >= 0 else "", line.values[j] if j >= 0 else "")
+            for i, j in found
+        ],
+    )
+
+
+def _latest(work: GpuWork) -> Int64:
+    """[work] Which of the work so far ends last."""
+    until = np.maximum.accumulate(work.end) if len(work) else work.end
+    is_new = np.append(True, until[1:] > until[:-1])[: len(work)]
+    return np.maximum.accumulate(np.where(is_new, np.arange(len(work)), 0))
+
+
+def _summed(
+    begin: int,
+    time: Int64,
+    kind: UInt8,
+    call: Int32,
+    blocked: Int64,
+    entries: list[npt.NDArray[Any]],
+    n_labels: int,
+) -> Chain:
+    """The chain with one entry for each label of a piece."""
+    piece, label, ns, count = entries
+    key = piece * np.int64(n_labels) + label
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    first = np.flatnonzero(np.append(True, key[1:] != key[:-1])[: len(key)])
+    sums = (
+        np.add.reduceat(values[order], first) if len(first) else values[:0]
+        for values in (ns, count)
+    )
+    total, n = sums
+    return Chain(
+        begin=begin,
+        time=time,
+        kind=kind,
+        call=call,
+        blocked=blocked,
+        offsets=np.searchsorted(key[first] // n_labels, np.arange(len(time) + 1)),
+        label=(key[first] % n_labels).astype(np.int32),
+        ns=total.astype(np.int64),
+        count=n.astype(np.int32),
+    )
