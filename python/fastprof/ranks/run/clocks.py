@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof._system.classes import dataclass
+from fastprof._system.regex import regex
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.ranks.run.match import Instances
+from fastprof.ranks.run.record import RankRecord
 
 Floats = npt.NDArray[np.float64]
 
@@ -18,6 +22,8 @@ _FEWEST: Final = 8  # instances from which a drift is told
 _LEAST_DRIFT: Final = 3.0  # residuals by which a drift must move a clock within the capture
 _MOST_DRIFT: Final = 2e-4  # clocks of computers drift by less
 _NONE: Final = 3.0  # residuals: a smaller offset is none
+_NO_DRIFT: Final = 1e-9
+_ONE_CLOCK_NS: Final = 1_000_000  # ranks of a host whose calls end further apart have own clocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,12 +75,15 @@ def _origins(instances: Instances) -> Int64:
     return np.where(bounds[1:] > bounds[:-1], first, 0)
 
 
-def estimated_clocks(instances: Instances) -> Clocks:
+def estimated_clocks(instances: Instances, hosts: Int32) -> Clocks:
     """Estimate the clocks: an instance ends on all its ranks at nearly the same time.
 
     The end of an instance is the median of its ranks' ends; the offset of a rank is the median of
     its differences to them, so that instances which end late on some ranks have no effect. A rank
     whose offset is not larger than three residuals has none: its clock is that of the others.
+    Ranks of one host have one clock, as recorded.
+
+    hosts : int32 [ranks], see `hosts_of`
     """
     calls = instances.calls
     n_ranks = len(calls.bounds) - 1
@@ -90,8 +99,13 @@ def estimated_clocks(instances: Instances) -> Clocks:
     solver = _Solver(n_ranks, rank, instance, since.astype(np.float64), base)
     solver.spread()
     residual = solver.refine()
-    offset, drift = solver.offset - base, solver.drift
-    offset, drift, host = _without_small(offset, drift, residual, solver.known)
+    solver.offset -= base
+    moved = _at_one_place(solver.offset, solver.drift, solver.known, hosts)
+    solver.offset += base
+    residual = np.where(moved, solver.residuals(), residual)
+    offset, drift, host = _without_small(
+        solver.offset - base, solver.drift, residual, solver.known
+    )
     return Clocks(origin, np.rint(offset).astype(np.int64), drift, residual, solver.known, host)
 
 
@@ -152,6 +166,11 @@ class _Solver:
                     residual[rank] = self._fit(rank, self.since[rows], apart[rows])
         return residual
 
+    def residuals(self) -> Floats:
+        """The median distance of each rank's ends from those of the instances, ns."""
+        apart = np.abs(self._ends(np.ones(len(self.rank), bool))[self.instance] - self._time())
+        return medians(self.rank, apart, len(self.offset))
+
     def _fit(self, rank: int, since: Floats, apart: Floats) -> float:
         """Move a clock to the ends; returns its residual."""
         shift, drift = float(np.median(apart)), 0.0
@@ -184,6 +203,48 @@ def medians(group: npt.NDArray[np.integer], values: Floats, n: int) -> Floats:
     return np.where(count > 0, middle, np.nan)
 
 
+def hosts_of(records: Sequence[RankRecord]) -> Int32:
+    """[ranks] Equal numbers for ranks that a record shows to be on one host, else their own.
+
+    Ranks are on one host if they are of one file; if file names begin with the same name of a host
+    and a process id, as those of torch's TensorBoard handler; or if the job has no more ranks than
+    a host has GPUs, and each uses its own.
+    """
+    result = np.arange(len(records), dtype=np.int32)
+    first: dict[object, int] = {}
+    names = [_HOST.match(os.path.basename(record.path)) for record in records]
+    for i, (record, name) in enumerate(zip(records, names, strict=True)):
+        keys: list[object] = [record.source.path]
+        keys += [] if name is None else [(name[1],)]
+        for key in keys:
+            result[result == result[i]] = result[first.setdefault(key, i)]
+    sizes = {record.world_size or 0 for record in records}
+    devices = {record.device for record in records}
+    n_gpus = min((record.n_gpus for record in records), default=0)
+    if len(devices) == len(records) and 0 < max(sizes, default=0) <= n_gpus:
+        result[:] = 0
+    return result
+
+
+# <host>_<pid>.<time>.pt.trace.json, see torch.profiler.tensorboard_trace_handler.
+_HOST: Final = regex(r"(.+)_\d+\.\d+\.pt\.trace\.json")
+
+
+def _at_one_place(offset: Floats, drift: Floats, known: Bools, hosts: Int32) -> Bools:
+    """Give ranks of one host one clock; returns which ranks were moved.
+
+    Not where their calls end so far apart that they have no common clock after all.
+    """
+    moved = np.zeros(len(offset), bool)
+    for host in np.unique(hosts).tolist():
+        rows = np.flatnonzero((hosts == host) & known)
+        middle = float(np.median(offset[rows])) if len(rows) else 0.0
+        if len(rows) > 1 and np.abs(offset[rows] - middle).max() <= _ONE_CLOCK_NS:
+            offset[rows], drift[rows] = middle, float(np.median(drift[rows]))
+            moved[rows] = True
+    return moved
+
+
 def _without_small(
     offset: Floats, drift: Floats, residual: Floats, known: Bools
 ) -> tuple[Floats, Floats, Int32]:
@@ -198,9 +259,8 @@ def _without_small(
     result = np.where(known, offset - shift, 0.0)
     slope = float(np.median(drift[rows]))
     turn = np.where(known, drift - slope, 0.0)
-    is_same = (np.abs(result) <= _NONE * np.maximum(np.nan_to_num(residual), usual)) & (
-        np.abs(turn) < 1e-9
-    )
+    turn[np.abs(turn) < _NO_DRIFT] = 0.0
+    is_same = (np.abs(result) <= _NONE * np.maximum(np.nan_to_num(residual), usual)) & (turn == 0)
     result[is_same] = 0.0
     host[is_same] = rows[0]
     return result, turn, host

@@ -10,6 +10,7 @@ from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._version import __version__
 from fastprof.analysis.idle.causes import CAUSES
 from fastprof.model.arrays import Int32, Int64, UInt8
+from fastprof.ops.collectives.messages import ALL_TO_ALL, GATHER, SCATTER
 from fastprof.ranks.files import TraceFile
 
 # Kinds of chain events, in the order of those at one time.
@@ -18,6 +19,9 @@ WAITED, BOUNDARY, ARRIVED = range(3)
 COMPUTE, COPY = range(2)
 FIRST_CAUSE: Final = 2
 KINDS_OF_LABELS: Final = ("compute", "copies", *CAUSES)
+
+
+_OWN_SIZES: Final = frozenset({ALL_TO_ALL, GATHER, SCATTER})
 
 
 class Signature(NamedTuple):
@@ -50,8 +54,9 @@ class Signature(NamedTuple):
     line: str
 
     def same_call(self) -> tuple[str, int, str, int]:
-        """What all members of an instance agree in."""
-        return self.kind, self.size, self.dtype, self.n_ranks
+        """What all members of an instance agree in: not the size where each has its own."""
+        size = -1 if self.kind in _OWN_SIZES else self.size
+        return self.kind, size, self.dtype, self.n_ranks
 
 
 class Label(NamedTuple):
@@ -164,6 +169,7 @@ class RankRecord:
     n_places : ranks in the file
     pid, device : -1 if not recorded
     gpu : name of the GPU, "" if not recorded
+    n_gpus : GPUs of the host that the file lists, 0 if it lists none
     calls, signatures, chain, labels, steps : see these classes
     warnings : problems of the file
     """
@@ -177,6 +183,7 @@ class RankRecord:
     pid: int
     device: int
     gpu: str
+    n_gpus: int
     calls: Calls
     signatures: list[Signature]
     chain: Chain

@@ -73,6 +73,7 @@ def records_of(
             pid=pid,
             device=device,
             gpu=profile.about.gpus.get(device, ""),
+            n_gpus=len(profile.about.gpus),
             warnings=list(profile.warnings) if not place else [],
             **shared.record(pid, device, work),
         )

@@ -1,0 +1,329 @@
+"""Why a rank arrives late: the work since the ranks last left a common instance, compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof._system.classes import NamedTuple
+from fastprof.model.arrays import Int32, Int64
+from fastprof.ranks.run.peers import Peers
+from fastprof.ranks.run.record import (
+    ARRIVED,
+    COMPUTE,
+    COPY,
+    KINDS_OF_LABELS,
+    WAITED,
+    Label,
+    RankRecord,
+)
+from fastprof.ranks.run.waits import UNKNOWN, Exposed, Waits
+
+SLOWER, UNEVEN, COPIES = "slower GPU", "uneven work", "copies"
+TRANSFER, SCHEDULE, BEFORE = "transfer", "pipeline schedule", "before the recording"
+OTHER, MISSING = "other", "rank without a file"
+
+_SHARE: Final = 0.999  # of all waits is explained call by call
+_MOST: Final = 50_000  # instances explained
+_FAR_BACK: Final = 400  # waits searched for the last common one
+_EQUAL: Final = 0.01  # kernels of equal shapes: fewer differ in number
+
+
+class Cause(NamedTuple):
+    """Why a rank is late.
+
+    Parameters
+    ----------
+    rank : index of the rank that is late, UNKNOWN for one without a file
+    name : one of the names above, or of a cause of idle time
+    label : index into `Explained.labels`, -1 for none: what takes most of it
+    """
+
+    rank: int
+    name: str
+    label: int
+
+
+Shares = dict[Cause, float]  # ns
+
+
+class Explained(NamedTuple):
+    """The causes of waits.
+
+    Parameters
+    ----------
+    labels : the labels of all ranks
+    waited : ns that ranks waited, their work blocked, by cause
+    times : instances in which the rank was last, by cause
+    unexplained : ns of waits whose instances were not examined
+    """
+
+    labels: list[Label]
+    waited: dict[Cause, float]
+    times: dict[Cause, int]
+    unexplained: float
+
+
+def explain(
+    records: Sequence[RankRecord], waits: Waits, exposed: Sequence[Exposed], peers: Peers
+) -> Explained:
+    """Find the causes of the waits that block work, the longest first."""
+    explainer = _Explainer(records, waits, exposed, peers)
+    waited = explainer.waited()
+    total = float(waited.sum())
+    order = np.argsort(-waited, kind="stable")
+    order = order[waited[order] > 0]
+    enough = int(np.searchsorted(np.cumsum(waited[order]), _SHARE * total)) + 1
+    chosen = order[: min(enough, _MOST)]
+    result, times = dict[Cause, float](), dict[Cause, int]()
+    for instance in chosen.tolist():
+        shares = explainer.shares(instance)
+        whole = sum(shares.values()) or 1.0
+        best = max(shares, key=lambda cause: shares[cause]) if shares else None
+        for cause, ns in shares.items():
+            result[cause] = result.get(cause, 0.0) + waited[instance] * ns / whole
+            times[cause] = times.get(cause, 0) + (cause == best)
+    rest = total - float(waited[chosen].sum())
+    return Explained(explainer.labels, result, times, rest)
+
+
+class _Explainer:
+    def __init__(
+        self,
+        records: Sequence[RankRecord],
+        waits: Waits,
+        exposed: Sequence[Exposed],
+        peers: Peers,
+    ) -> None:
+        self._records, self._waits, self._exposed, self._peers = records, waits, exposed, peers
+        numbers: dict[Label, int] = {}
+        self._ids = [
+            np.array([numbers.setdefault(label, len(numbers)) for label in record.labels], np.int64)
+            for record in records
+        ]
+        self.labels = list(numbers)
+        self._order, self._bounds = waits.members
+        self._bounds_of_rank = waits.instances.calls.bounds
+        self._known: dict[int, Shares] = {}
+        self._arrived = [_arrivals(record) for record in records]
+        self._places = [_Waited(waits, one) for one in exposed]
+
+    def waited(self) -> npt.NDArray[np.float64]:
+        """[instances] How long the work of all ranks waits for the last one, ns."""
+        total = np.zeros(len(self._waits.instances) + 1)
+        for one in self._exposed:
+            instance = self._waits.instances.of_call[one.call]
+            np.add.at(total, instance, one.wait)
+        result: npt.NDArray[np.float64] = total[:-1]
+        return result
+
+    def shares(self, instance: int, depth: int = 0) -> Shares:
+        """What makes the last rank of an instance later than the median one, ns by cause."""
+        if instance not in self._known:
+            self._known[instance] = {}  # of an instance that would explain itself
+            self._known[instance] = self._compared(instance, depth)
+        return self._known[instance]
+
+    def _compared(self, instance: int, depth: int) -> Shares:
+        waits = self._waits
+        calls = self._order[self._bounds[instance] : self._bounds[instance + 1]]
+        last = int(waits.last[instance])
+        shares: Shares = {}
+        if waits.unknown_wait[instance]:
+            shares[Cause(UNKNOWN, MISSING, -1)] = float(waits.unknown_wait[instance])
+        if len(calls) < 2:
+            return shares
+        other = self._median(calls, last)
+        if other is None:
+            is_pair = waits.instances.groups[waits.instances.group[instance]].is_pair
+            late = float(waits.wait[calls].max())
+            shares[Cause(last, SCHEDULE if is_pair else UNEVEN, -1)] = late
+            return shares
+        ranks = waits.instances.calls.rank
+        of_last = int(calls[ranks[calls] == last][0])
+        late = float(waits.arrival[of_last] - waits.arrival[other])
+        return self._joined(shares, self._window(of_last, other, depth), late)
+
+    def _median(self, calls: Int64, last: int) -> int | None:
+        """The call of the median rank: of those that run the program of the last one."""
+        waits, of_rank = self._waits, self._peers.of_rank
+        ranks = waits.instances.calls.rank[calls]
+        own = calls[(of_rank[ranks] == of_rank[last]) & (ranks != last)]
+        if not len(own):
+            return None
+        order = own[np.argsort(waits.arrival[own], kind="stable")]
+        return int(order[len(order) // 2 if len(order) % 2 else len(order) // 2 - 1])
+
+    def _joined(self, shares: Shares, found: Shares, late: float) -> Shares:
+        """Positive differences, as parts of the time by which the rank is late."""
+        positive = {cause: ns for cause, ns in found.items() if ns > 0}
+        whole = sum(positive.values())
+        for cause, ns in positive.items():
+            shares[cause] = shares.get(cause, 0.0) + max(late, 0.0) * ns / whole
+        return shares
+
+    def _window(self, late: int, usual: int, depth: int) -> Shares:
+        """Differences of what two ranks did since both last waited for one instance."""
+        rank = self._waits.instances.calls.rank
+        ranks = int(rank[late]), int(rank[usual])
+        ends = [
+            int(self._arrived[r][call - self._bounds_of_rank[r]])
+            for r, call in zip(ranks, (late, usual), strict=True)
+        ]
+        begins = self._last_common(ranks, ends)
+        found: Shares = {}
+        if begins is None:
+            begins = [-1, -1]
+            apart = self._began(ranks[0]) - self._began(ranks[1])
+            found[Cause(ranks[0], BEFORE, -1)] = float(apart)
+        one, other = (
+            self._done(r, first, last)
+            for r, first, last in zip(ranks, begins, ends, strict=True)
+        )
+        self._compare(found, ranks[0], one, other)
+        self._compare_waits(found, ranks, begins, ends, depth)
+        return found
+
+    def _began(self, rank: int) -> int:
+        begin = np.array([self._records[rank].chain.begin])
+        return int(self._waits.clocks.moved(begin, np.array([rank], np.int32))[0])
+
+    def _last_common(self, ranks: tuple[int, int], ends: list[int]) -> list[int] | None:
+        """The events at which both ranks last waited for one instance."""
+        one, other = (self._places[rank] for rank in ranks)
+        place = int(np.searchsorted(one.event, ends[0])) - 1
+        for i in range(place, max(place - _FAR_BACK, -1), -1):
+            event = other.find(int(one.instance[i]))
+            if event is not None and event < ends[1]:
+                return [int(one.event[i]), event]
+        return None
+
+    def _done(self, rank: int, first: int, last: int) -> dict[int, tuple[int, int]]:
+        """ns and count by label, of the pieces after one event up to another."""
+        chain = self._records[rank].chain
+        rows = slice(int(chain.offsets[first + 1]), int(chain.offsets[last + 1]))
+        ids, place = np.unique(chain.label[rows], return_inverse=True)
+        ns = np.bincount(place, chain.ns[rows], len(ids)).astype(np.int64)
+        count = np.bincount(place, chain.count[rows], len(ids)).astype(np.int64)
+        keys = self._ids[rank][ids]
+        return dict(
+            zip(keys.tolist(), zip(ns.tolist(), count.tolist(), strict=True), strict=True)
+        )
+
+    def _compare(
+        self,
+        found: Shares,
+        rank: int,
+        one: dict[int, tuple[int, int]],
+        other: dict[int, tuple[int, int]],
+    ) -> None:
+        """Add differences of work and idle time, each with the label that differs most."""
+        sums: dict[str, float] = {}
+        most: dict[str, tuple[float, int]] = {}
+        kernels: dict[tuple[str, ...], list[int]] = {}
+        for label in one.keys() | other.keys():
+            of = self.labels[label]
+            if of.kind in (COMPUTE, COPY):
+                kernels.setdefault((str(of.kind), of.op, of.layer, of.line, of.direction), []).append(label)
+                continue
+            self._add(sums, most, KINDS_OF_LABELS[of.kind], label, one, other)
+        for key, labels in kernels.items():
+            name = COPIES if key[0] == str(COPY) else _kind_of_work(labels, one, other)
+            for label in labels:
+                self._add(sums, most, name, label, one, other)
+        for name, ns in sums.items():
+            found[Cause(rank, name, most[name][1])] = ns
+
+    def _add(
+        self,
+        sums: dict[str, float],
+        most: dict[str, tuple[float, int]],
+        name: str,
+        label: int,
+        one: dict[int, tuple[int, int]],
+        other: dict[int, tuple[int, int]],
+    ) -> None:
+        ns = float(one.get(label, (0, 0))[0] - other.get(label, (0, 0))[0])
+        sums[name] = sums.get(name, 0.0) + ns
+        if name not in most or ns > most[name][0]:
+            most[name] = ns, label
+
+    def _compare_waits(
+        self,
+        found: Shares,
+        ranks: tuple[int, int],
+        begins: list[int],
+        ends: list[int],
+        depth: int,
+    ) -> None:
+        """Add differences of waits, followed to the ranks at their root, and of transfers."""
+        waits = self._waits
+        for sign, rank, first, last in zip((1, -1), ranks, begins, ends, strict=True):
+            one = self._exposed[rank]
+            rows = slice(*np.searchsorted(one.event, [first + 1, last]).tolist())
+            cause = Cause(ranks[0], TRANSFER, -1)
+            found[cause] = found.get(cause, 0.0) + sign * float(one.transfer[rows].sum())
+            instances = waits.instances.of_call[one.call[rows]]
+            for instance, ns in zip(instances.tolist(), one.wait[rows].tolist(), strict=True):
+                if ns > 0 and instance >= 0:
+                    self._add_root(found, instance, sign * float(ns), depth)
+
+    def _add_root(self, found: Shares, instance: int, ns: float, depth: int) -> None:
+        shares = self.shares(instance, depth + 1) if depth < _DEEPEST else {}
+        whole = sum(shares.values())
+        if whole <= 0:
+            cause = Cause(int(self._waits.last[instance]), OTHER, -1)
+            found[cause] = found.get(cause, 0.0) + ns
+            return
+        for cause, part in shares.items():
+            found[cause] = found.get(cause, 0.0) + ns * part / whole
+
+
+_DEEPEST: Final = 64
+
+
+def _arrivals(record: RankRecord) -> Int32:
+    """[calls] The event at which each call arrives."""
+    events = np.flatnonzero(record.chain.kind == ARRIVED)
+    result = np.zeros(len(record.calls), np.int32)
+    result[record.chain.call[events]] = events
+    return result
+
+
+class _Waited:
+    """The instances that a rank's work waits for.
+
+    Attributes
+    ----------
+    event : int64 [waits], ascending
+    instance : int32 [waits]
+    """
+
+    def __init__(self, waits: Waits, exposed: Exposed) -> None:
+        self.event = exposed.event
+        self.instance: Int32 = waits.instances.of_call[exposed.call]
+        self._order = np.argsort(self.instance, kind="stable")
+        self._sorted = self.instance[self._order]
+
+    def find(self, instance: int) -> int | None:
+        """The event at which the work waits for an instance."""
+        if instance < 0:
+            return None
+        place = int(np.searchsorted(self._sorted, instance))
+        if place == len(self._sorted) or self._sorted[place] != instance:
+            return None
+        return int(self.event[self._order[place]])
+
+
+def _kind_of_work(
+    labels: list[int], one: dict[int, tuple[int, int]], other: dict[int, tuple[int, int]]
+) -> str:
+    """Whether kernels of one operator, layer and line take longer, or are others or more."""
+    for label in labels:
+        n, usual = one.get(label, (0, 0))[1], other.get(label, (0, 0))[1]
+        if abs(n - usual) > _EQUAL * max(n, usual):
+            return UNEVEN
+    return SLOWER
