@@ -1,0 +1,579 @@
+"""The replays of all ranks, joined at their collectives.
+
+Each rank is its chain; an arrival follows the chain, and the call before it on its stream; the end
+of an instance follows the last of its arrivals by the transfer; work that waits follows that end.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof._core import _replay
+from fastprof._system.classes import NamedTuple, dataclass
+from fastprof._system.threads import computed_once
+from fastprof.model.arrays import Int32, Int64, UInt8
+from fastprof.ranks.run.peers import Peers
+from fastprof.ranks.run.record import (
+    ARRIVED,
+    KINDS_OF_LABELS,
+    WAITED,
+    RankRecord,
+)
+from fastprof.ranks.run.waits import Waits
+
+Floats = npt.NDArray[np.float64]
+
+_NO_EDGE: Final = np.iinfo(np.int32).min
+_MOST_LAG: Final = np.iinfo(np.int32).max
+_MOST_EVENTS: Final = 2_000_000
+_PASSES: Final = 64
+CHAIN, ARRIVAL, MEMBER, WAIT = range(4)  # kinds of nodes
+
+
+class Selection(NamedTuple):
+    """The events of a rank that are replayed.
+
+    Parameters
+    ----------
+    first, last : events, `last` exclusive
+    """
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """What a replay assumes.
+
+    Parameters
+    ----------
+    text : as the user writes it
+    work : [ranks] int64 [events], ns, the time of each piece of a chain; None: as recorded
+    transfer : factor of all transfers
+    """
+
+    text: str
+    work: Sequence[Int64 | None]
+    transfer: float = 1.0
+
+
+class RunReplay:
+    """The graph of a run.
+
+    Attributes
+    ----------
+    n_steps : the steps that are replayed
+    """
+
+    def __init__(
+        self,
+        records: Sequence[RankRecord],
+        waits: Waits,
+        steps: Sequence[Int64],
+        most: int = _MOST_EVENTS,
+    ) -> None:
+        """steps : [ranks], the numbers of the steps of each in the run
+
+        most : replay about so many events: steps from the middle of the run
+        """
+        self._records, self._waits, self._steps = records, waits, steps
+        self._numbers = self._chosen_steps(most)
+        self._selected = [self._selection(rank) for rank in range(len(records))]
+        self._graph = _Graph(records, waits, self._selected)
+        self.recorded = self._lengths(self._graph.run(self._graph.duration))
+
+    @property
+    def n_steps(self) -> int:
+        """The steps of the run that are replayed."""
+        return len(self._numbers)
+
+    def _chosen_steps(self, most: int) -> Int64:
+        """The numbers of the steps of the run that count, those in the middle if there are many."""
+        records, steps = self._records, self._steps
+        counted = [
+            own[record.steps.is_counted] for own, record in zip(steps, records, strict=True)
+        ]
+        numbers, ranks = np.unique(np.concatenate(counted), return_counts=True)
+        numbers = numbers[ranks == ranks.max()] if len(numbers) else numbers
+        n = sum(len(record.chain) for record in records)
+        total = max((len(own) for own in steps), default=1)
+        fits = max(int(most / max(n, 1) * total), 1)
+        if len(numbers) > fits:
+            middle = (len(numbers) - fits) // 2
+            numbers = numbers[middle : middle + fits]
+        return numbers
+
+    def _selection(self, rank: int) -> Selection:
+        """The events from the beginning of the first chosen step to the end of the last."""
+        record, own = self._records[rank], self._steps[rank]
+        rows = np.flatnonzero(np.isin(own, self._numbers))
+        n = len(record.chain)
+        if not len(rows):
+            return Selection(0, 0)
+        if len(self._numbers) == len(np.unique(np.concatenate(list(self._steps)))):
+            return Selection(0, n)
+        time = record.chain.time
+        first = int(np.searchsorted(time, record.steps.start[rows[0]], "right"))
+        if record.steps.start[rows[0]] <= record.chain.begin:
+            first = 0
+        return Selection(first, int(np.searchsorted(time, record.steps.end[rows[-1]], "right")))
+
+    def run(self, change: Change) -> Int64:
+        """The lengths of the chosen steps of each rank with a change, [ranks, steps], ns; -1: none."""
+        return self._lengths(self._graph.run(self._graph.changed(change)))
+
+    def _lengths(self, time: Int64) -> Int64:
+        result = np.full((len(self._records), len(self._numbers)), -1, np.int64)
+        for rank in range(len(self._records)):
+            rows, number = self._windows(rank)
+            for (start, end), step in zip(rows, number, strict=True):
+                result[rank, step] = self._graph.at(time, rank, end) - self._graph.at(
+                    time, rank, start
+                )
+        return result
+
+    @computed_once
+    def _all_windows(self) -> list[tuple[list[tuple[int, int]], list[int]]]:
+        result = []
+        place = {number: i for i, number in enumerate(self._numbers.tolist())}
+        for record, own, selected in zip(self._records, self._steps, self._selected, strict=True):
+            time = record.chain.time
+            start = np.searchsorted(time, record.steps.start, "right") - 1
+            end = np.searchsorted(time, record.steps.end, "right") - 1
+            rows, numbers = [], []
+            for i, number in enumerate(own.tolist()):
+                inside = start[i] >= selected.first - 1 and end[i] < selected.last
+                if number in place and inside:
+                    rows.append((int(start[i]), int(end[i])))
+                    numbers.append(place[number])
+            result.append((rows, numbers))
+        return result
+
+    def _windows(self, rank: int) -> tuple[list[tuple[int, int]], list[int]]:
+        """The events at the start and the end of chosen steps, -1 for the begin; and which step."""
+        return self._all_windows[rank]
+
+    def mean(self, lengths: Int64) -> float:
+        """The mean length of a step over ranks, ns; NaN without steps."""
+        known = lengths[lengths >= 0]
+        return float(known.mean()) if len(known) else float("nan")
+
+    def path(self, change: Change | None = None) -> Iterator[PathPart]:
+        """The critical path of the chosen steps, from the last end of a step back."""
+        graph = self._graph
+        duration = graph.duration if change is None else graph.changed(change)
+        time = graph.run(duration)
+        ends = []
+        begin = np.iinfo(np.int64).max
+        for rank in range(len(self._records)):
+            rows, _ = self._windows(rank)
+            if rows:
+                ends.append((graph.at(time, rank, rows[-1][1]), rank, rows[-1][1]))
+                begin = min(begin, graph.at(time, rank, rows[0][0]))
+        if ends:
+            _, rank, event = max(ends)
+            yield from graph.path(duration, time, rank, event, int(begin))
+
+
+class PathPart(NamedTuple):
+    """A part of the critical path.
+
+    Parameters
+    ----------
+    kind : CHAIN, ARRIVAL (a call queues on its stream), MEMBER (a transfer) or WAIT
+    rank : index of the rank
+    event : event of its chain
+    ns : its length
+    """
+
+    kind: int
+    rank: int
+    event: int
+    ns: int
+
+
+class _Graph:
+    """Nodes and edges, see csrc/replay/fp_replay.h.
+
+    Attributes
+    ----------
+    duration : int64 [nodes], ns, as recorded
+    """
+
+    def __init__(
+        self, records: Sequence[RankRecord], waits: Waits, selected: Sequence[Selection]
+    ) -> None:
+        self._records, self._waits, self._selected = records, waits, selected
+        events = _Events(records, waits, selected)
+        self._events = events
+        n = len(events.time)
+        self.origin = int(events.base.min()) if len(events.base) else 0
+        arrived, waited = (np.flatnonzero(events.kind == kind) for kind in (ARRIVED, WAITED))
+        keys = _Keys(events, arrived, waited)
+        keys.solve(waits.instances.of_call[events.call[arrived]])
+        size = n + 2 * len(arrived) + len(waited) + 1
+        # Nodes: chain, arrivals, members, waits; sorted by key.
+        key = np.concatenate([keys.chain, keys.arrival, keys.member, keys.waited])
+        order = np.argsort(key, kind="stable")
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(1, size)
+        self._chain = place[:n]
+        arrival, member = place[n : n + len(arrived)], place[n + len(arrived) :][: len(arrived)]
+        waits_at = place[n + 2 * len(arrived) :]
+        self.kind: UInt8 = np.zeros(size, np.uint8)
+        self.event = np.full(size, -1, np.int64)
+        for kind, nodes, own in (
+            (CHAIN, self._chain, np.arange(n)),
+            (ARRIVAL, arrival, arrived),
+            (MEMBER, member, arrived),
+            (WAIT, waits_at, waited),
+        ):
+            self.kind[nodes], self.event[nodes] = kind, own
+        self.before = np.zeros(size, np.int64)
+        self.duration = np.zeros(size, np.int64)
+        self._source = np.zeros((3, size), np.int32)
+        self._lag = np.full((3, size), _NO_EDGE, np.int32)
+        # After an event, the chain goes on from its node: of waits, that of the wait.
+        self._after = self._chain.copy()
+        self._after[waited] = waits_at
+        self._connect_chain(events)
+        self._connect_calls(events, arrived, arrival, member, waited, waits_at)
+
+    def _edge(self, slot: int, nodes: Int64, source: Int64, at_end: bool, lag: Int64) -> None:
+        self._source[slot, nodes] = 2 * source + at_end
+        self._lag[slot, nodes] = np.clip(lag, -_MOST_LAG, _MOST_LAG)
+
+    def _connect_chain(self, events: _Events) -> None:
+        first = events.first
+        others = np.ones(len(events.time), bool)
+        others[first] = False
+        rows = np.flatnonzero(others)
+        self.duration[self._chain] = events.work
+        self._edge(0, self._chain[rows], self._after[rows - 1], True, np.zeros(len(rows)))
+        self._edge(0, self._chain[first], np.zeros(len(first)), True, np.zeros(len(first)))
+        self.before[self._chain[first]] = events.base[events.rank[first]] - self.origin
+
+    def _connect_calls(
+        self,
+        events: _Events,
+        arrived: Int64,
+        arrival: Int64,
+        member: Int64,
+        waited: Int64,
+        waits_at: Int64,
+    ) -> None:
+        waits, calls = self._waits, self._waits.instances.calls
+        n_calls = len(calls)
+        node_of_call = np.zeros(n_calls + 1, np.int64)
+        node_of_call[events.call[arrived]] = arrival
+        row_of_call = np.full(n_calls + 1, -1, np.int64)
+        row_of_call[events.call[arrived]] = np.arange(len(arrived))
+        call = events.call[arrived]
+        instance = waits.instances.of_call[call]
+        # Members in order of arrival: each follows the one before; the last one transfers.
+        order = np.lexsort((member, instance))
+        order = order[instance[order] >= 0]
+        same = instance[order[1:]] == instance[order[:-1]]
+        self._edge(0, member, arrival, False, np.zeros(len(member)))
+        later, earlier = order[1:][same], order[:-1][same]
+        self._edge(1, member[later], member[earlier], False, np.zeros(len(later)))
+        last = order[np.append(~same, True)[: len(order)]]
+        last_of = np.zeros(len(waits.instances) + 1, np.int64)
+        last_of[instance[last]] = member[last]
+        self.duration[member[last]] = waits.transfer[instance[last]]
+        alone = np.flatnonzero(instance < 0)
+        self.duration[arrival[alone]] = (waits.end - waits.arrival)[call[alone]]
+        # The end of a call on its rank: that of the instance, or its own.
+        instances = waits.instances.of_call
+        shared = instances >= 0
+        source = np.where(shared, last_of[np.where(shared, instances, -1)], node_of_call[:-1])
+        end = np.where(
+            shared,
+            np.append(waits.last_arrival + waits.transfer, 0)[instances],
+            waits.end,
+        )
+        skew = waits.end - end
+        before = events.earlier_call[arrived]
+        has = (before >= 0) & (source[before] > 0)
+        rows = np.flatnonzero(has)
+        self._edge(0, arrival, self._chain[arrived], True, np.zeros(len(arrived)))
+        self._edge(1, arrival[rows], source[before[rows]], True, skew[before[rows]])
+        free = np.where(has, waits.end[before], np.iinfo(np.int64).min)
+        chain = events.time[arrived]
+        self.before[arrival] = waits.arrival[call] - np.maximum(chain, free)
+        own = events.call[waited]
+        known = source[own] > 0
+        rows = np.flatnonzero(known)
+        self._edge(0, waits_at, self._chain[waited], True, np.zeros(len(waited)))
+        self._edge(1, waits_at[rows], source[own[rows]], True, skew[own[rows]])
+        # Of calls before the replayed part, the wait is as long as recorded.
+        self.before[waits_at[~known]] = events.blocked[waited[~known]]
+
+    def run(self, duration: Int64) -> Int64:
+        """[2 * nodes] When each node starts and ends, ns since the origin."""
+        nowhere = np.full(len(duration), -1, np.int32)
+        return self._replay(duration).run(nowhere, 0)[0]
+
+    def _replay(self, duration: Int64) -> _replay.Replay:
+        return _replay.Replay(tuple(self._source), tuple(self._lag), self.before, duration)
+
+    def changed(self, change: Change) -> Int64:
+        """The durations with a change."""
+        events, result = self._events, self.duration.copy()
+        for rank, (work, selected) in enumerate(zip(change.work, self._selected, strict=True)):
+            if work is not None:
+                nodes = self._chain[events.bounds[rank] : events.bounds[rank + 1]]
+                result[nodes] = work[selected.first : selected.last]
+        if change.transfer != 1.0:
+            nodes = np.flatnonzero(self.kind == MEMBER)
+            result[nodes] = np.rint(result[nodes] * change.transfer).astype(np.int64)
+        return result
+
+    def at(self, time: Int64, rank: int, event: int) -> int:
+        """When an event happens; event -1 or before the selected ones: when the chain begins."""
+        events, selected = self._events, self._selected[rank]
+        place = event - selected.first
+        if place < 0:
+            return int(events.base[rank]) - self.origin
+        node = self._after[events.bounds[rank] + place]
+        return int(time[2 * node + 1])
+
+    def path(
+        self, duration: Int64, time: Int64, rank: int, event: int, begin: int
+    ) -> Iterator[PathPart]:
+        """The critical path to an event, the last part first."""
+        events = self._events
+        place = events.bounds[rank] + event - self._selected[rank].first
+        parts = self._replay(duration).path(time, int(self._after[place]), begin)
+        for part in parts:
+            node = int(part["node"])
+            row = int(self.event[node])
+            if row < 0:
+                continue
+            own = int(events.rank[row])
+            local = row - int(events.bounds[own]) + self._selected[own].first
+            for kind, ns in (
+                (int(self.kind[node]), int(part["own"])),
+                (WAIT if self.kind[node] == WAIT else ARRIVAL, int(part["before"] + part["lag"])),
+            ):
+                if ns:
+                    yield PathPart(kind, own, local, ns)
+
+
+class _Events:
+    """The selected events of all ranks, rank by rank.
+
+    Attributes
+    ----------
+    bounds : int64 [ranks + 1]
+    rank : int32 [events]
+    first : int64 [ranks with events], the first event of each
+    kind : uint8 [events]
+    time : int64 [events], ns on the clock of the run
+    work, blocked : int64 [events], ns, the piece before it
+    call : int64 [events], row of RunCalls, -1 for none
+    base : int64 [ranks], when the first selected piece begins
+    earlier_call : int64 [events], of arrivals, the call before it on its stream, -1 for none
+    """
+
+    def __init__(
+        self, records: Sequence[RankRecord], waits: Waits, selected: Sequence[Selection]
+    ) -> None:
+        counts = [one.last - one.first for one in selected]
+        self.bounds = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        self.rank: Int32 = np.repeat(np.arange(len(records), dtype=np.int32), counts)
+        self.first = self.bounds[:-1][np.diff(self.bounds) > 0]
+        empty = np.empty(0, np.int64)
+        kinds, times, works, blocked, calls, earlier = ([empty] for _ in range(6))
+        base = []
+        for rank, (record, one) in enumerate(zip(records, selected, strict=True)):
+            chain, rows = record.chain, slice(one.first, one.last)
+            own = np.full(len(chain), rank, np.int32)
+            before = np.concatenate([[chain.begin], chain.time])
+            moved = waits.clocks.moved(before, np.append(own, np.int32(rank)))
+            base.append(int(moved[one.first]))
+            times.append(moved[1:][rows])
+            length = np.diff(moved)
+            blocked.append(chain.blocked[rows])
+            works.append((length - chain.blocked)[rows])
+            kinds.append(chain.kind[rows])
+            row = np.where(chain.call >= 0, chain.call + waits.instances.calls.bounds[rank], -1)
+            calls.append(row[rows])
+            earlier.append(_earlier_calls(record, waits, rank)[rows])
+        self.kind = np.concatenate(kinds).astype(np.uint8)
+        self.time, self.work = np.concatenate(times), np.concatenate(works)
+        self.blocked = np.concatenate(blocked)
+        self.call, self.earlier_call = np.concatenate(calls), np.concatenate(earlier)
+        self.base = np.array(base, np.int64)
+
+
+def _earlier_calls(record: RankRecord, waits: Waits, rank: int) -> Int64:
+    """[events] Of arrivals, the call before it on its stream, as a row of RunCalls; -1."""
+    calls, chain = record.calls, record.chain
+    channel = np.array([one.channel for one in record.signatures] or [0])[calls.signature]
+    order = np.argsort(channel, kind="stable")
+    before = np.full(len(calls), -1, np.int64)
+    same = channel[order[1:]] == channel[order[:-1]]
+    before[order[1:][same]] = order[:-1][same]
+    base = int(waits.instances.calls.bounds[rank])
+    result = np.full(len(chain), -1, np.int64)
+    events = np.flatnonzero(chain.kind == ARRIVED)
+    own = before[chain.call[events]]
+    result[events] = np.where(own >= 0, own + base, -1)
+    return result
+
+
+class _Keys:
+    """Numbers in whose order every node follows those that it waits for.
+
+    They are recorded times where clocks allow, and later where an estimated clock would have work
+    go on before the last rank arrives.
+    """
+
+    def __init__(self, events: _Events, arrived: Int64, waited: Int64) -> None:
+        self._events = events
+        n_calls = int(max(events.call.max(initial=-1), events.earlier_call.max(initial=-1))) + 1
+        self._n_calls = n_calls
+        base = int(events.time.min(initial=0))
+        time = (events.time - base) * 8
+        self.chain, self.waited = time, time[waited] + 4
+        self.arrival = self.member = time[arrived] + 1
+        self._arrived, self._waited = arrived, waited
+
+    def solve(self, instance: Int32) -> None:
+        """Raise keys until all edges are in order. instance : [arrived], -1 for none"""
+        events, arrived, waited = self._events, self._arrived, self._waited
+        own = np.full(self._n_calls + 1, -1, np.int64)
+        own[events.call[arrived]] = np.arange(len(arrived))
+        before, of_wait = own[events.earlier_call[arrived]], own[events.call[waited]]
+        n = int(instance.max(initial=-1)) + 1
+        for _ in range(_PASSES):
+            old = self.chain.copy()
+            self.arrival = np.maximum(self.arrival, self.chain[arrived] + 1)
+            for _ in range(2):
+                end = self._ends(instance, n)
+                follows = before >= 0
+                self.arrival = np.where(
+                    follows, np.maximum(self.arrival, end[before] + 1), self.arrival
+                )
+            end = self._ends(instance, n)
+            self.waited = np.maximum(self.chain[waited] + 1, self.waited)
+            self.waited = np.where(
+                of_wait >= 0, np.maximum(self.waited, end[of_wait] + 1), self.waited
+            )
+            self._raise_chain()
+            if (old == self.chain).all():
+                return
+
+    def _ends(self, instance: Int32, n: int) -> Int64:
+        """[arrived] The key of the last member of the instance of each call."""
+        self.member = self.arrival + 1
+        last = np.full(n + 1, np.iinfo(np.int64).min)
+        shared = instance >= 0
+        np.maximum.at(last, instance[shared], self.member[shared])
+        return np.where(shared, last[instance], self.arrival)
+
+    def _raise_chain(self) -> None:
+        """Each event of a chain after the one before it."""
+        events = self._events
+        key = self.chain.copy()
+        key[self._waited] = self.waited
+        after = np.full(len(key), np.iinfo(np.int64).min)
+        for rank in np.unique(events.rank).tolist():
+            rows = slice(int(events.bounds[rank]), int(events.bounds[rank + 1]))
+            own = np.arange(rows.stop - rows.start) * 2
+            highest = np.maximum.accumulate(key[rows] - own) + own
+            after[rows] = highest
+        previous = np.concatenate([[np.iinfo(np.int64).min], after[:-1]])
+        previous[events.first] = np.iinfo(np.int64).min
+        self.chain = np.maximum(self.chain, previous + (previous > np.iinfo(np.int64).min))
+        self.waited = np.maximum(self.waited, self.chain[self._waited] + 1)
+
+
+def like_median(peers: Peers, ranks: Sequence[int], kinds: Sequence[int] | None) -> list[Int64 | None]:
+    """Work whose time of some kinds is that of the median rank at each position.
+
+    ranks : those that change; kinds : of labels, None for all
+    """
+    return _moved(peers, ranks, kinds, lambda time: np.nanmedian(time, axis=0), both_ways=True)
+
+
+def no_slower(peers: Peers, ranks: Sequence[int], kinds: Sequence[int] | None) -> list[Int64 | None]:
+    """The same where the rank takes longer than the median one; else as recorded."""
+    return _moved(peers, ranks, kinds, lambda time: np.nanmedian(time, axis=0), both_ways=False)
+
+
+def equal_work(peers: Peers) -> list[Int64 | None]:
+    """Work that takes the mean of all ranks at each position."""
+    ranks = range(len(peers.records))
+    return _moved(peers, ranks, None, lambda time: np.nanmean(time, axis=0), both_ways=True)
+
+
+def without(peers: Peers, ranks: Sequence[int], kinds: Sequence[int]) -> list[Int64 | None]:
+    """Work without the time of some kinds."""
+    result: list[Int64 | None] = [None] * len(peers.records)
+    for rank in ranks:
+        result[rank] = peers.time_by_kind(rank) - peers.time_by_kind(rank, kinds)
+    return result
+
+
+def _moved(
+    peers: Peers,
+    ranks: Sequence[int],
+    kinds: Sequence[int] | None,
+    target: Callable[[Floats], Floats],
+    both_ways: bool,
+) -> list[Int64 | None]:
+    result: list[Int64 | None] = [None] * len(peers.records)
+    wanted = set(ranks)
+    for number in np.unique(peers.of_rank[sorted(wanted)]).tolist():
+        members, time, first = peers.of_positions(number, kinds)
+        if len(members) < 2 or not time.shape[1]:
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # positions that no rank has
+            usual = target(time)
+        for row, rank in enumerate(members):
+            if rank in wanted:
+                factor = _factors(time[row], usual, both_ways)
+                own = peers.time_by_kind(rank, kinds)
+                scale = factor[peers.positions(rank) - first]
+                extra = _missing(time[row], usual, both_ways)
+                moved = peers.time_by_kind(rank) + np.rint(own * (scale - 1)).astype(np.int64)
+                result[rank] = moved + _at_ends(peers, rank, first, extra)
+    return result
+
+
+def _factors(own: Floats, usual: Floats, both_ways: bool) -> Floats:
+    """What the time at each position is multiplied by."""
+    known = ~np.isnan(own) & ~np.isnan(usual) & (own > 0)
+    factor = np.ones(len(own))
+    factor[known] = usual[known] / own[known]
+    return factor if both_ways else np.minimum(factor, 1.0)
+
+
+def _missing(own: Floats, usual: Floats, both_ways: bool) -> Floats:
+    """The time that is added at positions where the rank has none."""
+    lacks = ~np.isnan(own) & ~np.isnan(usual) & (own == 0)
+    return np.where(lacks & both_ways, usual, 0.0)
+
+
+def _at_ends(peers: Peers, rank: int, first: int, extra: Floats) -> Int64:
+    """[events] Times of positions, each at the arrival that ends it."""
+    chain = peers.records[rank].chain
+    result = np.zeros(len(chain), np.int64)
+    events = np.flatnonzero(chain.kind == ARRIVED)
+    place = peers.positions(rank)[events] - first
+    result[events] = np.rint(extra[place]).astype(np.int64)
+    return result
+
+
+def kinds_of_causes(names: Sequence[str]) -> list[int]:
+    """The kinds of labels with some names of `KINDS_OF_LABELS`."""
+    return [i for i, name in enumerate(KINDS_OF_LABELS) if name in names]
