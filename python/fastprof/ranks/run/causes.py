@@ -136,14 +136,19 @@ class _Explainer:
             shares[Cause(UNKNOWN, MISSING, -1)] = float(waits.unknown_wait[instance])
         if len(calls) < 2:
             return shares
-        other = self._median(calls, last)
-        if other is None:
-            is_pair = waits.instances.groups[waits.instances.group[instance]].is_pair
-            late = float(waits.wait[calls].max())
-            shares[Cause(last, SCHEDULE if is_pair else UNEVEN, -1)] = late
-            return shares
         ranks = waits.instances.calls.rank
         of_last = int(calls[ranks[calls] == last][0])
+        other = self._median(calls, last)
+        usual = 0.0
+        if other is None:  # the others run other programs, as the stages of a pipeline do
+            other = self._median(self._at_same_place(of_last, last), last)
+            late = 0.0 if other is None else waits.arrival[of_last] - waits.arrival[other]
+            usual = float(waits.wait[calls].max() - max(late, 0.0))
+            is_pair = waits.instances.groups[waits.instances.group[instance]].is_pair
+            if usual > 0:
+                shares[Cause(last, SCHEDULE if is_pair else UNEVEN, -1)] = usual
+        if other is None:
+            return shares
         late = float(waits.arrival[of_last] - waits.arrival[other])
         return self._joined(shares, self._window(of_last, other, depth), late)
 
@@ -156,6 +161,15 @@ class _Explainer:
             return None
         order = own[np.argsort(waits.arrival[own], kind="stable")]
         return int(order[len(order) // 2 if len(order) % 2 else len(order) // 2 - 1])
+
+    def _at_same_place(self, call: int, rank: int) -> Int64:
+        """The calls of other ranks at the same place of the same program."""
+        bounds, shift = self._bounds_of_rank, self._peers.shift
+        place = call - int(bounds[rank]) + int(shift[rank])
+        own = np.array(self._peers.ranks(int(self._peers.of_rank[rank])), np.int64)
+        result = bounds[own] + place - shift[own]
+        known = (result >= bounds[own]) & (result < bounds[own + 1])
+        return result[known]
 
     def _joined(self, shares: Shares, found: Shares, late: float) -> Shares:
         """Positive differences, as parts of the time by which the rank is late."""

@@ -158,27 +158,19 @@ def _key(signature: Signature, rank: int) -> _Key:
     name, members = signature.group, signature.members
     size = signature.n_ranks
     channel = -1 if name or members else signature.channel
-    pair = _pair(signature, rank)
+    pair = _pair(signature, rank)  # torch numbers messages by rank, not by pair
     return _Key(name, members, size, channel if pair is None else -1, pair)
 
 
 def _pair(signature: Signature, rank: int) -> tuple[int, int] | None:
     """The numbers of the rank that sends and of that which receives; None if unknown.
 
-    torch records the other rank by its place in the group.
+    torch records the other rank only.
     """
     source, target = signature.source, signature.target
     if signature.kind != SEND_RECEIVE or (source < 0 and target < 0):
         return None
-    members = signature.members
-
-    def number(place: int) -> int:
-        return members[place] if place < len(members) else place
-
-    return (
-        rank if source < 0 else number(source),
-        rank if target < 0 else number(target),
-    )
+    return (rank if source < 0 else source), (rank if target < 0 else target)
 
 
 def _by_group(
@@ -239,7 +231,7 @@ class _Matcher:
         return clustered(sequences, key.size)
 
     def _add_group(self, key: _Key, sequences: list[CallSequence]) -> None:
-        places, reasons = aligned(sequences, self._has_numbers(sequences))
+        places, reasons = aligned(sequences, key.pair is None and self._has_numbers(sequences))
         first = sum(self._sizes)
         known = [place[place != NOWHERE] for place in places]
         everywhere = np.concatenate(known)

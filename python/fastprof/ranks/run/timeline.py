@@ -228,6 +228,7 @@ class _ChainMaker:
         self._work = work.take(np.flatnonzero(work.kind != COMMUNICATION))
         starts = [array[:1] for array in (self._work.start, calls.start) if len(array)]
         ends = [array.max(keepdims=True) for array in (self._work.end, calls.end) if len(array)]
+        starts.append(steps.start[:1])
         self._begin = int(np.concatenate(starts).min())
         self._end = int(np.concatenate(ends).max())
         self._arrival = self._arrivals(launch)
