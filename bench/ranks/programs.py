@@ -1,0 +1,509 @@
+"""Programs of simulated runs: data, tensor, expert and pipeline parallel training of transformers.
+
+The sizes are those of a small model on H100s: a block of 1024 features and 8192 tokens takes 0.4 ms
+forward and 0.8 ms backward. Times of kernels follow from their shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from bench.ranks.program import (
+    BACKWARD,
+    FORWARD,
+    OPTIMIZER,
+    ROWS,
+    Collective,
+    Compute,
+    Groups,
+    Load,
+    Operation,
+    Program,
+    Python,
+    Ranks,
+    Receive,
+    Send,
+    Synchronise,
+    Wait,
+    transfer_ns,
+    world,
+)
+
+RATE: Final = 400e12  # FLOP/s of matrix products
+MEMORY: Final = 2.4e12  # bytes/s of pointwise kernels
+GEMM: Final = (
+    "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT",
+    "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_NNT",
+    "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_NTN",
+)
+POINTWISE: Final = (
+    "void at::native::vectorized_elementwise_kernel<4, at::native::{0}, std::array<char*, {1}ul> >"
+    "(int, at::native::{0}, std::array<char*, {1}ul>)"
+)
+GELU: Final = POINTWISE.format("GeluCUDAKernelImpl(at::TensorIteratorBase&)::{lambda#1}", 2)
+GELU_BACKWARD: Final = POINTWISE.format(
+    "GeluBackwardCUDAKernelImpl(at::TensorIteratorBase&)::{lambda#1}", 3
+)
+NORM: Final = (
+    "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<c10::BFloat16, float>"
+    "(int, float, c10::BFloat16 const*, c10::BFloat16 const*, c10::BFloat16 const*, float*, float*,"
+    " c10::BFloat16*)"
+)
+NORM_BACKWARD: Final = (
+    "void at::native::(anonymous namespace)::layer_norm_grad_input_kernel_vectorized"
+    "<c10::BFloat16, float>(c10::BFloat16 const*, c10::BFloat16 const*, float const*, float const*,"
+    " c10::BFloat16 const*, c10::BFloat16*, int)"
+)
+ADAM: Final = (
+    "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::"
+    "(anonymous namespace)::FusedOptimizerTensorListMetadata<4>, at::native::(anonymous namespace)"
+    "::FusedAdamMathFunctor<float, 4, (at::native::ADAM_MODE)1, false> >()"
+)
+BF16: Final = "c10::BFloat16"
+Around = Callable[[int], list[Operation]]  # the operations around a block, by its number
+
+
+@dataclass(eq=False)
+class Model:
+    """The operations of a stack of blocks: LayerNorm, Linear, GELU, Linear.
+
+    Attributes
+    ----------
+    blocks, features, hidden, rows : int
+        `hidden`: features between the two linear layers of a rank; `rows`: tokens of a rank.
+    name : str
+        The modules around the blocks.
+    first : int
+        Number of the first block.
+    batch : int
+        Number of the micro batch, which tells autograd nodes apart.
+    ranks : int64 [members] or None
+        The ranks that execute it; None: all.
+    """
+
+    blocks: int = 4
+    features: int = 1024
+    hidden: int = 4096
+    rows: int = 8192
+    name: str = "Net_0"
+    first: int = 0
+    batch: int = 0
+    ranks: Ranks | None = None
+
+    @property
+    def parameters(self) -> int:
+        """Weights of a block on a rank."""
+        return 2 * self.features * self.hidden
+
+    def layer(self, block: int) -> str:
+        """The modules around a block and itself."""
+        return f"{self.name}/Block_{self.first + block}"
+
+    def _place(self, block: int) -> tuple[str, int, int]:
+        """Modules, first autograd node, and number in the whole model of a block."""
+        return self.layer(block), 4 * (block + self.batch * self.blocks), self.first + block
+
+    def _matrix(self, op: str, m: int, k: int, n: int, kernel: int, **others: Any) -> Compute:
+        """A matrix product; m, k or n is ROWS."""
+        a, b, c = (self.rows if size == ROWS else size for size in (m, k, n))
+        dims: tuple[tuple[int, ...], ...] = ((m, k), (k, n))
+        types: tuple[str, ...] = (BF16, BF16)
+        if op == "aten::addmm":
+            dims, types = ((n,), *dims, (), ()), (BF16, *types, "Scalar", "Scalar")
+        return Compute(
+            op=op, ns=2_000 + round(2 * a * b * c / RATE * 1e9), kernel=GEMM[kernel],
+            rows=self.rows, dims=dims, types=types, ranks=self.ranks, **others,
+        )  # fmt: skip
+
+    def _pointwise(self, op: str, kernel: str, width: int, n: int, **others: Any) -> Compute:
+        """An operator on `n` arrays of rows x width."""
+        moved = (n + 1) * 2 * self.rows * width
+        return Compute(
+            op=op, ns=2_000 + round(moved / MEMORY * 1e9), kernel=kernel, rows=self.rows,
+            dims=((ROWS, width),) * n, types=(BF16,) * n, ranks=self.ranks, **others,
+        )  # fmt: skip
+
+    def forward_attention(self, block: int) -> list[Operation]:
+        """The first half of a block: LayerNorm and the first Linear layer."""
+        layer, node, number = self._place(block)
+        common = {"phase": FORWARD}
+        return [
+            Python(ns=30_000, ranks=self.ranks),
+            self._pointwise(
+                "aten::native_layer_norm", NORM, self.features, 1,
+                layer=f"{layer}/LayerNorm_{number}", node=node, **common,
+            ),
+            self._matrix(
+                "aten::addmm", ROWS, self.features, self.hidden, 0,
+                layer=f"{layer}/Linear_{2 * number}", node=node + 1, **common,
+            ),
+        ]  # fmt: skip
+
+    def forward_output(self, block: int) -> list[Operation]:
+        """The second half of a block: GELU and the second Linear layer."""
+        layer, node, number = self._place(block)
+        common = {"phase": FORWARD}
+        return [
+            self._pointwise(
+                "aten::gelu", GELU, self.hidden, 1,
+                layer=f"{layer}/GELU_{number}", node=node + 2, **common,
+            ),
+            self._matrix(
+                "aten::addmm", ROWS, self.hidden, self.features, 0,
+                layer=f"{layer}/Linear_{2 * number + 1}", node=node + 3, **common,
+            ),
+        ]  # fmt: skip
+
+    def forward(self, block: int) -> list[Operation]:
+        """A block forward."""
+        return self.forward_attention(block) + self.forward_output(block)
+
+    def backward_output(self, block: int) -> list[Operation]:
+        """The second half of a block backward."""
+        layer, node, number = self._place(block)
+        linear = {"phase": BACKWARD, "layer": f"{layer}/Linear_{2 * number + 1}", "node": node + 3}
+        linear["backward"] = "AddmmBackward0"
+        return [
+            self._matrix("aten::mm", ROWS, self.features, self.hidden, 1, **linear),
+            self._matrix("aten::mm", self.features, ROWS, self.hidden, 2, **linear),
+            self._pointwise(
+                "aten::gelu_backward", GELU_BACKWARD, self.hidden, 2, phase=BACKWARD,
+                layer=f"{layer}/GELU_{number}", node=node + 2, backward="GeluBackward0",
+            ),
+        ]  # fmt: skip
+
+    def backward_attention(self, block: int) -> list[Operation]:
+        """The first half of a block backward."""
+        layer, node, number = self._place(block)
+        linear = {"phase": BACKWARD, "layer": f"{layer}/Linear_{2 * number}", "node": node + 1}
+        linear["backward"] = "AddmmBackward0"
+        return [
+            self._matrix("aten::mm", ROWS, self.hidden, self.features, 1, **linear),
+            self._matrix("aten::mm", self.hidden, ROWS, self.features, 2, **linear),
+            self._pointwise(
+                "aten::native_layer_norm_backward", NORM_BACKWARD, self.features, 2,
+                phase=BACKWARD, layer=f"{layer}/LayerNorm_{number}", node=node,
+                backward="NativeLayerNormBackward0",
+            ),
+        ]  # fmt: skip
+
+    def backward(self, block: int) -> list[Operation]:
+        """A block backward."""
+        return self.backward_output(block) + self.backward_attention(block)
+
+    def optimizer(self, share: int = 1) -> list[Operation]:
+        """The update of a 1/`share` of all weights."""
+        moved = 4 * 4 * self.blocks * self.parameters // share
+        return [
+            Python(ns=50_000, phase=OPTIMIZER, ranks=self.ranks),
+            Compute(
+                op="aten::_fused_adamw_", ns=2_000 + round(moved / MEMORY * 1e9), kernel=ADAM,
+                phase=OPTIMIZER, dims=((),) * 6, types=("TensorList",) * 6, ranks=self.ranks,
+            ),
+        ]  # fmt: skip
+
+
+def _collective(
+    n_ranks: int, groups: Groups, kind: str, elements: int, *, dtype: str = "bfloat16",
+    bandwidth: float = 200e9, **others: Any,
+) -> Collective:  # fmt: skip
+    members = groups.ranks.ravel()
+    n_bytes = elements * (2 if dtype == "bfloat16" else 4)
+    return Collective(
+        groups=groups.key, kind=kind, elements=elements, dtype=dtype,
+        transfer=transfer_ns(kind, n_bytes, groups.size, bandwidth),
+        ranks=None if len(members) == n_ranks else members, **others,
+    )  # fmt: skip
+
+
+@dataclass(eq=False, kw_only=True)
+class _Around:
+    """Operations before, in the middle of and behind each block of a pass."""
+
+    before: Around = lambda block: []
+    middle: Around = lambda block: []
+    behind: Around = lambda block: []
+
+    def add(self, block: int, first: list[Operation], second: list[Operation]) -> list[Operation]:
+        """The operations of a block with those around it."""
+        return [
+            *self.before(block), *first, *self.middle(block), *second, *self.behind(block),
+        ]  # fmt: skip
+
+
+def _training(
+    model: Model, forward: _Around, backward: _Around, end: list[Operation],
+    synchronise: bool, share: int = 1,
+) -> list[Operation]:  # fmt: skip
+    """A step: data, forward, backward, `end`, the optimizer of a 1/`share` of the weights."""
+    step: list[Operation] = [Load(ns=300_000), Python(ns=50_000)]
+    for i in range(model.blocks):
+        step += forward.add(i, model.forward_attention(i), model.forward_output(i))
+    step.append(Python(ns=40_000))
+    for i in reversed(range(model.blocks)):
+        step += backward.add(i, model.backward_output(i), model.backward_attention(i))
+    step += [*end, *model.optimizer(share)]
+    return [*step, Synchronise()] if synchronise else step
+
+
+def ddp(
+    n_ranks: int = 8, *, blocks: int = 4, synchronise: bool = True, own_stream: bool = True,
+    bandwidth: float = 200e9, **sizes: int,
+) -> Program:  # fmt: skip
+    """Data parallel: an all-reduce of each block's gradients, overlapped with the backward pass.
+
+    Parameters
+    ----------
+    synchronise : bool
+        Whether the host waits for the GPU at the end of a step.
+    own_stream : bool
+        Whether collectives have a stream of their own, or run on the compute stream.
+    sizes : int
+        `features`, `hidden` and `rows` of `Model`.
+    """
+    every = world(n_ranks)
+    model = Model(blocks, **sizes)
+
+    def reduce(block: int) -> list[Operation]:
+        where = {"key": f"bucket {block}"} if own_stream else {"stream": "compute"}
+        return [
+            _collective(
+                n_ranks, every, "all_reduce", model.parameters, bandwidth=bandwidth,
+                phase=BACKWARD, **where,
+            )
+        ]  # fmt: skip
+
+    end: list[Operation] = [
+        Wait(key=f"bucket {block}", phase=BACKWARD) for block in range(blocks) if own_stream
+    ]
+    step = _training(model, _Around(), _Around(behind=reduce), end, synchronise)
+    return Program("ddp", n_ranks, {every.key: every}, step)
+
+
+def fsdp(
+    n_ranks: int = 8, *, blocks: int = 4, synchronise: bool = True, bandwidth: float = 200e9,
+    **sizes: int,
+) -> Program:  # fmt: skip
+    """Sharded weights: all-gathers fetched a block ahead, reduce-scatters of gradients."""
+    every = world(n_ranks)
+    model = Model(blocks, **sizes)
+
+    def gather(block: int, phase: str) -> list[Operation]:
+        if not 0 <= block < blocks:
+            return []
+        return [
+            _collective(
+                n_ranks, every, "all_gather", model.parameters, bandwidth=bandwidth,
+                key=f"weights {block}", phase=phase, layer=model.name,
+            )
+        ]  # fmt: skip
+
+    def ahead(block: int) -> list[Operation]:
+        first = gather(0, FORWARD) if block == 0 else []
+        wait = Wait(key=f"weights {block}", phase=FORWARD)
+        return [*first, wait, *gather(block + 1, FORWARD)]
+
+    def ahead_backward(block: int) -> list[Operation]:
+        first = gather(block, BACKWARD) if block == blocks - 1 else []
+        wait = Wait(key=f"weights {block}", phase=BACKWARD)
+        return [*first, wait, *gather(block - 1, BACKWARD)]
+
+    def scatter(block: int) -> list[Operation]:
+        return [
+            _collective(
+                n_ranks, every, "reduce_scatter", model.parameters, bandwidth=bandwidth,
+                key=f"gradients {block}", phase=BACKWARD,
+            )
+        ]  # fmt: skip
+
+    end: list[Operation] = [Wait(key=f"gradients {i}", phase=BACKWARD) for i in range(blocks)]
+    step = _training(
+        model, _Around(before=ahead), _Around(before=ahead_backward, behind=scatter), end,
+        synchronise, n_ranks,
+    )  # fmt: skip
+    return Program("fsdp", n_ranks, {every.key: every}, step)
+
+
+def tp_dp(
+    n_ranks: int = 16, *, tensor: int = 8, blocks: int = 4, synchronise: bool = True,
+    **sizes: int,
+) -> Program:  # fmt: skip
+    """Tensor parallel within neighbours, data parallel across.
+
+    Each block all-reduces activations twice in each pass, on the compute path; gradients are
+    all-reduced overlapped with the backward pass, over slower links.
+    """
+    grid = np.arange(n_ranks).reshape(-1, tensor)
+    tp, dp = Groups("tp", "mesh_tp", grid), Groups("dp", "mesh_dp", grid.T.copy())
+    model = Model(blocks, **{"hidden": 4096 // tensor * 4, **sizes})
+    activations = model.rows * model.features
+
+    def reduce(phase: str) -> Around:
+        return lambda block: [
+            _collective(
+                n_ranks, tp, "all_reduce", activations, bandwidth=400e9, phase=phase,
+                layer=model.layer(block),
+            )
+        ]  # fmt: skip
+
+    def gradients(block: int) -> list[Operation]:
+        return [
+            *reduce(BACKWARD)(block),
+            _collective(
+                n_ranks, dp, "all_reduce", model.parameters, bandwidth=40e9,
+                key=f"bucket {block}", phase=BACKWARD,
+            ),
+        ]  # fmt: skip
+
+    end: list[Operation] = [Wait(key=f"bucket {i}", phase=BACKWARD) for i in range(blocks)]
+    step = _training(
+        model, _Around(middle=reduce(FORWARD), behind=reduce(FORWARD)),
+        _Around(middle=reduce(BACKWARD), behind=gradients), end, synchronise,
+    )  # fmt: skip
+    return Program("tp_dp", n_ranks, {"world": world(n_ranks), "tp": tp, "dp": dp}, step)
+
+
+def experts(
+    n_ranks: int = 8, *, size: int = 4, blocks: int = 4, synchronise: bool = True, **sizes: int
+) -> Program:
+    """Experts: all-to-alls around each second Linear layer in groups of `size` neighbours.
+
+    Gradients are all-reduced among all ranks, overlapped with the backward pass.
+    """
+    every = world(n_ranks)
+    ep = Groups("ep", "mesh_ep", np.arange(n_ranks).reshape(-1, size))
+    model = Model(blocks, **sizes)
+    tokens = model.rows * model.features
+
+    def exchange(phase: str) -> Around:
+        return lambda block: [
+            _collective(
+                n_ranks, ep, "all_to_all", tokens, phase=phase, layer=model.layer(block)
+            )
+        ]  # fmt: skip
+
+    def gradients(block: int) -> list[Operation]:
+        return [
+            *exchange(BACKWARD)(block),
+            _collective(
+                n_ranks, every, "all_reduce", model.parameters // 4, key=f"bucket {block}",
+                phase=BACKWARD,
+            ),
+        ]  # fmt: skip
+
+    end: list[Operation] = [Wait(key=f"bucket {i}", phase=BACKWARD) for i in range(blocks)]
+    step = _training(
+        model, _Around(middle=exchange(FORWARD), behind=exchange(FORWARD)),
+        _Around(middle=exchange(BACKWARD), behind=gradients), end, synchronise,
+    )  # fmt: skip
+    return Program("experts", n_ranks, {"world": every, "ep": ep}, step)
+
+
+@dataclass(eq=False)
+class _Stages:
+    """A pipeline of stages that each work on a micro batch at a time, in the order 1F1B."""
+
+    grid: Ranks  # [stages, pipelines]
+    models: list[Model]  # by stage
+    batches: int
+
+    @property
+    def last(self) -> int:
+        return len(self.grid) - 1
+
+    def order(self) -> list[tuple[int, str, int]]:
+        """Stage, pass and micro batch of all passes, each after those that it needs.
+
+        Later stages come first, so that a send never waits for one that is not yet received.
+        """
+        left = [self._of_stage(stage) for stage in range(len(self.grid))]
+        done: dict[tuple[int, str, int], None] = {}
+        while any(left):
+            stage = max(i for i, each in enumerate(left) if each and self._can(i, *each[0], done))
+            pass_, batch = left[stage].pop(0)
+            done[stage, pass_, batch] = None
+        return list(done)
+
+    def _of_stage(self, stage: int) -> list[tuple[str, int]]:
+        warm = min(self.last - stage, self.batches)
+        passes = [(FORWARD, i) for i in range(warm)]
+        for i in range(self.batches - warm):
+            passes += [(FORWARD, warm + i), (BACKWARD, i)]
+        return passes + [(BACKWARD, i) for i in range(self.batches - warm, self.batches)]
+
+    def _can(self, stage: int, pass_: str, batch: int, done: Container[Any]) -> bool:
+        source = stage + (1 if pass_ == BACKWARD else -1)
+        return not 0 <= source <= self.last or (source, pass_, batch) in done
+
+    def run(self, stage: int, pass_: str, batch: int) -> list[Operation]:
+        """Receive, compute and send a micro batch."""
+        model = replace(self.models[stage], batch=batch)
+        blocks = range(model.blocks)
+        ops: list[Operation] = []
+        step = 1 if pass_ == FORWARD else -1
+        if 0 <= stage - step <= self.last:
+            ops.append(self._message(Receive, pass_, batch, stage - step, stage))
+        for block in blocks if pass_ == FORWARD else reversed(blocks):
+            ops += model.forward(block) if pass_ == FORWARD else model.backward(block)
+        if 0 <= stage + step <= self.last:
+            ops.append(self._message(Send, pass_, batch, stage, stage + step))
+        return ops
+
+    def _message(self, kind: Any, pass_: str, batch: int, source: int, target: int) -> Operation:
+        model = self.models[0]
+        elements = model.rows * model.features
+        common = {
+            "key": f"{pass_} {batch} {source}", "groups": f"pp_{pass_}", "elements": elements,
+            "dtype": "bfloat16", "phase": pass_,
+        }  # fmt: skip
+        if kind is Send:
+            return Send(ranks=self.grid[source], targets=self.grid[target], **common)
+        transfer = transfer_ns("send_recv", 2 * elements, 2, 100e9)
+        return Receive(
+            ranks=self.grid[target], sources=self.grid[source], transfer=transfer, **common
+        )
+
+
+def pipeline(
+    n_ranks: int = 8, *, stages: int = 4, batches: int = 8, blocks: int = 1,
+    synchronise: bool = True, **sizes: int,
+) -> Program:  # fmt: skip
+    """Pipeline parallel, 1F1B; the ranks of a stage are data parallel and all-reduce at the end.
+
+    Parameters
+    ----------
+    stages, batches : int
+        Stages, and micro batches of a step.
+    blocks : int
+        Blocks of a stage.
+    sizes : int
+        `features`, `hidden` and `rows` (of a micro batch) of `Model`.
+    """
+    grid = np.arange(n_ranks).reshape(stages, -1)
+    dp = Groups("dp", "mesh_dp", grid)
+    groups = {"world": world(n_ranks), "dp": dp}
+    for pass_ in (FORWARD, BACKWARD):
+        groups[f"pp_{pass_}"] = Groups(f"pp_{pass_}", f"mesh_pp_{pass_}", grid.T.copy())
+    models = [
+        Model(blocks, **{"rows": 2048, **sizes}, first=stage * blocks, ranks=ranks)
+        for stage, ranks in enumerate(grid)
+    ]
+    of_stages = _Stages(grid, models, batches)
+    step: list[Operation] = [Load(ns=300_000, ranks=grid[0]), Python(ns=50_000)]
+    for stage, pass_, batch in of_stages.order():
+        step += of_stages.run(stage, pass_, batch)
+    if dp.size > 1:
+        weights = models[0].parameters * blocks
+        step.append(_collective(n_ranks, dp, "all_reduce", weights, phase=BACKWARD))
+    for model in models:
+        step += model.optimizer()
+    return Program("pipeline", n_ranks, groups, [*step, Synchronise()] if synchronise else step)
+
+
+PROGRAMS: Final[dict[str, Callable[..., Program]]] = {
+    "ddp": ddp, "fsdp": fsdp, "tp_dp": tp_dp, "experts": experts, "pipeline": pipeline,
+}  # fmt: skip
