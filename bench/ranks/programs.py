@@ -252,12 +252,14 @@ def _training(
 
 def ddp(
     n_ranks: int = 8, *, blocks: int = 4, synchronise: bool = True, own_stream: bool = True,
-    bandwidth: float = 200e9, **sizes: int,
+    buffers: bool = False, bandwidth: float = 200e9, **sizes: int,
 ) -> Program:  # fmt: skip
     """Data parallel: an all-reduce of each block's gradients, overlapped with the backward pass.
 
     Parameters
     ----------
+    buffers : bool
+        Whether rank 0 broadcasts buffers before the forward pass.
     synchronise : bool
         Whether the host waits for the GPU at the end of a step.
     own_stream : bool
@@ -281,6 +283,8 @@ def ddp(
         Wait(key=f"bucket {block}", phase=BACKWARD) for block in range(blocks) if own_stream
     ]
     step = _training(model, _Around(), _Around(behind=reduce), end, synchronise)
+    if buffers:
+        step.insert(2, _collective(n_ranks, every, "broadcast", 53_120, dtype="float32"))
     return Program("ddp", n_ranks, {every.key: every}, step)
 
 
@@ -335,8 +339,9 @@ def tp_dp(
     """Tensor parallel within neighbours, data parallel across.
 
     Each block all-reduces activations twice in each pass, on the compute path; gradients are
-    all-reduced overlapped with the backward pass, over slower links.
+    all-reduced overlapped with the backward pass, over slower links, and their norm among all.
     """
+    every = world(n_ranks)
     grid = np.arange(n_ranks).reshape(-1, tensor)
     tp, dp = Groups("tp", "mesh_tp", grid), Groups("dp", "mesh_dp", grid.T.copy())
     model = Model(blocks, **{"hidden": 4096 // tensor * 4, **sizes})
@@ -360,11 +365,12 @@ def tp_dp(
         ]  # fmt: skip
 
     end: list[Operation] = [Wait(key=f"bucket {i}", phase=BACKWARD) for i in range(blocks)]
+    end.append(_collective(n_ranks, every, "all_reduce", 1, dtype="float32"))
     step = _training(
         model, _Around(middle=reduce(FORWARD), behind=reduce(FORWARD)),
         _Around(middle=reduce(BACKWARD), behind=gradients), end, synchronise,
     )  # fmt: skip
-    return Program("tp_dp", n_ranks, {"world": world(n_ranks), "tp": tp, "dp": dp}, step)
+    return Program("tp_dp", n_ranks, {"world": every, "tp": tp, "dp": dp}, step)
 
 
 def experts(
@@ -474,6 +480,8 @@ def pipeline(
 ) -> Program:  # fmt: skip
     """Pipeline parallel, 1F1B; the ranks of a stage are data parallel and all-reduce at the end.
 
+    The first and the last stage also all-reduce the gradients of their common embedding.
+
     Parameters
     ----------
     stages, batches : int
@@ -485,7 +493,8 @@ def pipeline(
     """
     grid = np.arange(n_ranks).reshape(stages, -1)
     dp = Groups("dp", "mesh_dp", grid)
-    groups = {"world": world(n_ranks), "dp": dp}
+    ends = Groups("embedding", "mesh_embedding", grid[[0, -1]].T.copy())
+    groups = {"world": world(n_ranks), "dp": dp, ends.key: ends}
     for pass_ in (FORWARD, BACKWARD):
         groups[f"pp_{pass_}"] = Groups(f"pp_{pass_}", f"mesh_pp_{pass_}", grid.T.copy())
     models = [
@@ -499,6 +508,8 @@ def pipeline(
     if dp.size > 1:
         weights = models[0].parameters * blocks
         step.append(_collective(n_ranks, dp, "all_reduce", weights, phase=BACKWARD))
+    embedding = 8192 * models[0].features
+    step.append(_collective(n_ranks, ends, "all_reduce", embedding, phase=BACKWARD))
     for model in models:
         step += model.optimizer()
     return Program("pipeline", n_ranks, groups, [*step, Synchronise()] if synchronise else step)
