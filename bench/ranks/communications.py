@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from bench.ranks.faults import Missing, Window
 from bench.ranks.program import Collective, Communication, Program, Receive, Send
-from bench.ranks.simulate import NEVER, Run
+from bench.ranks.simulate import NEVER, Int64, Run
 
-FIRST_STEP = 10  # number of the first step of the run: the recording begins late, as usual
+Bools = npt.NDArray[np.bool_]
+
+FIRST_STEP: Final = 10  # number of the first step of the run: the recording begins late, as usual
 
 
 @dataclass(eq=False)
@@ -25,8 +28,8 @@ class Numbers:
 
     program: Program
     first_step: int = FIRST_STEP
-    _within: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict)
-    _counts: dict[tuple[str, bool], npt.NDArray[np.int64]] = field(default_factory=dict)
+    _within: dict[int, Int64] = field(default_factory=dict)
+    _counts: dict[tuple[str, bool], Int64] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         n = self.program.n_ranks
@@ -40,7 +43,7 @@ class Numbers:
     def _counter(op: Communication) -> tuple[str, bool]:
         return op.groups, isinstance(op, Collective)
 
-    def of(self, place: int, step: int) -> npt.NDArray[np.int64]:
+    def of(self, place: int, step: int) -> Int64:
         """int64 [ranks] The number of an operation in a step, on the ranks that execute it."""
         op = self.program.step[place]
         assert isinstance(op, Communication)
@@ -98,7 +101,7 @@ def instances(run: Run, first_step: int = FIRST_STEP) -> list[Instance]:
     """All communications, in the order of the program; a message where it is received."""
     names, numbers = run.program.group_names(), Numbers(run.program, first_step)
     is_recorded = recorded(run)
-    sent: dict[tuple[str, int], tuple[int, npt.NDArray[np.int64]]] = {}
+    sent: dict[tuple[str, int], tuple[int, Int64]] = {}
     result = []
     for row, (place, step) in enumerate(zip(run.op.tolist(), run.step.tolist(), strict=True)):
         op = run.program.step[place]
@@ -131,7 +134,7 @@ def _group_of(program: Program, names: dict[str, list[str]], key: str, rank: int
 
 def _instance(
     run: Run, op: Collective | Receive, step: int, group: str, cells: list[tuple[int, int, int]],
-    is_recorded: npt.NDArray[np.bool_],
+    is_recorded: Bools,
 ) -> Instance:  # fmt: skip
     """cells : row, rank and sequence number of each member"""
     arrival = [int(run.gpu_begin[row, rank]) for row, rank, _ in cells]
@@ -154,7 +157,13 @@ def _instance(
     )
 
 
-def recorded(run: Run) -> npt.NDArray[np.bool_]:
+def present(run: Run) -> list[int]:
+    """The ranks that have a file."""
+    missing = {fault.rank for fault in run.faults if isinstance(fault, Missing)}
+    return [rank for rank in range(run.program.n_ranks) if rank not in missing]
+
+
+def recorded(run: Run) -> Bools:
     """bool [rows, ranks] The operations in the file of each rank, by when they begin on the host.
 
     GPU work is in the file if its launch is.
@@ -162,10 +171,9 @@ def recorded(run: Run) -> npt.NDArray[np.bool_]:
     result = run.begin != NEVER
     for rank, begin, end in windows(run):
         result[:, rank] &= (run.begin[:, rank] >= begin) & (run.begin[:, rank] < end)
-    for fault in run.faults:
-        if isinstance(fault, Missing):
-            result[:, fault.rank] = False
-    return result
+    is_present = np.zeros(run.program.n_ranks, bool)
+    is_present[present(run)] = True
+    return result & is_present
 
 
 def windows(run: Run) -> Iterator[tuple[int, int, int]]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
 from bench.ranks import faults as faulty
-from bench.ranks.communications import FIRST_STEP, Numbers, recorded, windows
+from bench.ranks.communications import FIRST_STEP, Bools, Numbers, present, recorded, windows
 from bench.ranks.program import (
     BACKWARD,
     COMPUTE_STREAM,
@@ -89,23 +90,29 @@ def write(
     """
     if metadata not in METADATA:
         raise ValueError(f"expected one of {', '.join(METADATA)}, found {metadata!r}")
-    missing = {fault.rank for fault in run.faults if isinstance(fault, faulty.Missing)}
     paths = []
     is_recorded = recorded(run)
-    for rank in sorted(set(range(run.program.n_ranks)) - missing):
-        events = _RankFile(run, rank, metadata, first_step)
-        text = events.text(is_recorded[:, rank])
+    for rank in present(run):
+        file = RankFile(run, rank, is_recorded[:, rank], metadata, first_step)
         path = directory / (f"rank{rank}.json" + ".gz" * compress)
-        data = text.encode()
+        data = file.text().encode()
         path.write_bytes(gzip.compress(data, 1, mtime=0) if compress else data)
         paths.append(path)
     return paths
 
 
-class _RankFile:
-    """The events of one rank."""
+class RankFile:
+    """The events of one rank.
 
-    def __init__(self, run: Run, rank: int, metadata: str, first_step: int) -> None:
+    Parameters
+    ----------
+    is_recorded : bool [rows]
+        The operations in the file.
+    """
+
+    def __init__(
+        self, run: Run, rank: int, is_recorded: Bools, metadata: str, first_step: int
+    ) -> None:
         self.run, self.rank, self.metadata, self.first_step = run, rank, metadata, first_step
         self.pid = 20_000 + rank
         self.device = rank % GPUS_PER_NODE
@@ -120,15 +127,15 @@ class _RankFile:
         self.closes: dict[int, int] = {}  # when the last operation of a thread ended
         keys = list(run.program.groups)
         self.streams = {key: 20 + 4 * i for i, key in enumerate(keys)}
-
-    def text(self, is_recorded: Any) -> str:
-        """The file, from bool [rows]: the operations in it."""
         self._name_threads()
         self._steps()
         for cell in self._cells(is_recorded):
             self._operation(*cell)
         for thread in list(self.open):
             self._close(thread, 0)
+
+    def text(self) -> str:
+        """The file."""
         root = {
             "schemaVersion": 1,
             "deviceProperties": [{"id": i, **GPU} for i in range(GPUS_PER_NODE)],
@@ -143,7 +150,7 @@ class _RankFile:
         }
         return json.dumps(root)
 
-    def _cells(self, is_recorded: Any) -> Iterator[Cell]:
+    def _cells(self, is_recorded: Bools) -> Iterator[Cell]:
         run, rank = self.run, self.rank
         rows = is_recorded.nonzero()[0]
         columns = (run.begin, run.end, run.gpu_begin, run.gpu_end)
@@ -270,7 +277,9 @@ class _RankFile:
         self._range("user_annotation", annotation, begin + 2_000, end - 2_000, thread,
                     {"Input Dims": [[given]], "Input type": [torch_type]})  # fmt: skip
         correlation = self._launch("cudaLaunchKernelExC", 430, begin, end, thread, external)
-        absent = ("Global rank", "Seq") if self.metadata == "host" else ("Global rank",)
+        absent: tuple[str, ...] = ("Global rank", "Rank")
+        if self.metadata == "host":
+            absent += ("Seq", "Comms Id")
         on_gpu = {key: value for key, value in fields.items() if not key.startswith(absent)}
         shape = {"grid": [24, 1, 1], "block": [544, 1, 1], "registers per thread": 96,
                  "shared memory": 82240}  # fmt: skip
@@ -302,10 +311,15 @@ class _RankFile:
             "Global rank start": ranks[0],
             "Global rank stride": ranks[1] - ranks[0] if len(ranks) > 1 else 1,
         }
-        if self.metadata != "names":
-            fields["Seq"] = int(self.numbers.of(place, step)[self.rank])
         if isinstance(op, Send | Receive):
             fields["Dst Rank" if isinstance(op, Send) else "Src Rank"] = self._peer(op)
+        if self.metadata != "names":
+            fields["Rank"] = self._ends(op)[1]
+            fields["Seq"] = int(self.numbers.of(place, step)[self.rank])
+            key = f"{fields['Process Group Name']} {kind in ('send', 'recv')} {fields['Seq']}"
+            fields["Comms Id"] = int.from_bytes(
+                blake2b(key.encode(), digest_size=8).digest(), "big"
+            )
         return fields
 
     def _peer(self, op: Send | Receive) -> int:
@@ -313,11 +327,12 @@ class _RankFile:
         others = op.targets if isinstance(op, Send) else op.sources
         return int(others[op.ranks.tolist().index(self.rank)])
 
-    def _ends(self, op: Send | Receive) -> tuple[int, int]:
-        """This rank and the other end, as places in the group."""
+    def _ends(self, op: Communication) -> tuple[int, int]:
+        """This rank and the other end, as places in the group; of a collective twice this rank."""
         groups = self.run.program.groups[op.groups]
         ranks = groups.ranks[(groups.ranks == self.rank).any(axis=1)][0].tolist()
-        return ranks.index(self.rank), ranks.index(self._peer(op))
+        other = self.rank if isinstance(op, Collective) else self._peer(op)
+        return ranks.index(self.rank), ranks.index(other)
 
     def _stream(self, op: Communication) -> int:
         if isinstance(op, Collective) and op.stream:
