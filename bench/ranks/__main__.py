@@ -33,6 +33,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--fault", type=faults.parse, action="append", default=[], metavar="FAULT")
+    parser.add_argument("--form", choices=["kineto", "nsys"], default="kineto")
     parser.add_argument("--metadata", choices=kineto.METADATA, default="full")
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=NUMBER", help="of the program: blocks=8"
@@ -44,7 +45,13 @@ def main() -> None:
         sizes[name] = int(value)
     program = programs.PROGRAMS[args.program](args.ranks, **sizes)
     expected = truth.write(
-        args.directory, program, args.steps, args.seed, args.fault, metadata=args.metadata
+        args.directory,
+        program,
+        args.steps,
+        args.seed,
+        args.fault,
+        form=args.form,
+        metadata=args.metadata,
     )
     print(f"{args.directory}: {args.ranks - len(expected.missing)} files, ", end="")
     print(f"{len(expected.instances)} communications, {expected.mean_step / 1e6:.3f} ms per step")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Final
 
 import numpy as np
@@ -155,6 +156,11 @@ def _instance(
         last=ranks[arrival.index(latest)],
         recorded=[rank for row, rank, _ in cells if is_recorded[row, rank]],
     )
+
+
+def communicator(group: str) -> int:
+    """NCCL's id of the communicator of a process group."""
+    return int.from_bytes(blake2b(group.encode(), digest_size=8).digest(), "big")
 
 
 def present(run: Run) -> list[int]:

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from bench.ranks import kineto
-from bench.ranks.communications import FIRST_STEP, Instance, instances, windows
+from bench.ranks import kineto, nsys
+from bench.ranks.communications import FIRST_STEP, Instance, communicator, instances, windows
 from bench.ranks.faults import AnyFault, Clock, Fault, Missing, Work
 from bench.ranks.program import Communication, Compute, Program
 from bench.ranks.simulate import NEVER, Run, simulate
@@ -19,10 +19,20 @@ from bench.ranks.simulate import NEVER, Run, simulate
 
 @dataclass
 class Group:
-    """A process group: its name, its description and its ranks."""
+    """A process group.
+
+    Attributes
+    ----------
+    name, description : str
+        As torch.profiler records them.
+    communicator : str
+        As fastprof names it in exports of Nsight Systems.
+    ranks : list of int
+    """
 
     name: str
     description: str
+    communicator: str
     ranks: list[int]
 
 
@@ -157,7 +167,7 @@ def truth_of(run: Run, first_step: int = FIRST_STEP) -> Truth:
         missing=sorted(f.rank for f in run.faults if isinstance(f, Missing)),
         windows=list(windows(run)),
         groups=[
-            Group(name, groups.description, ranks)
+            Group(name, groups.description, f"{communicator(name):#x}", ranks)
             for key, groups in program.groups.items()
             for name, ranks in zip(names[key], groups.ranks.tolist(), strict=True)
         ],
@@ -179,19 +189,24 @@ def truth_of(run: Run, first_step: int = FIRST_STEP) -> Truth:
 
 def write(
     directory: Path, program: Program, steps: int = 5, seed: int = 1,
-    faults: Sequence[AnyFault] = (), *, metadata: str = "full", first_step: int = FIRST_STEP,
-    compress: bool = True,
+    faults: Sequence[AnyFault] = (), *, form: str = "kineto", metadata: str = "full",
+    first_step: int = FIRST_STEP, compress: bool = True,
 ) -> Truth:  # fmt: skip
     """Simulate a run, write a file per rank and `truth.json`, and return the expected answers.
 
     Parameters
     ----------
+    form : str
+        `kineto`, files of torch.profiler, or `nsys`, exports of Nsight Systems.
     metadata : str
-        One of `kineto.METADATA`.
+        One of `kineto.METADATA`; of files of torch.profiler.
     """
     directory.mkdir(parents=True, exist_ok=True)
     run = simulate(program, steps, seed, faults)
-    kineto.write(run, directory, metadata, first_step=first_step, compress=compress)
+    if form == "nsys":
+        nsys.write(run, directory, first_step=first_step)
+    else:
+        kineto.write(run, directory, metadata, first_step=first_step, compress=compress)
     expected = truth_of(run, first_step)
     expected.write(directory / "truth.json")
     return expected
