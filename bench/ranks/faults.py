@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from bench.ranks.program import Compute, Operation, Program
+from bench.ranks.program import ROWS, Compute, Operation, Program
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,9 +64,10 @@ class Work(Fault):
     layer: str = "*"
 
     def matches(self, op: Operation) -> bool:
-        """Whether this is the operator."""
+        """Whether the fault concerns an operation: an operator on rows."""
         return (
             isinstance(op, Compute)
+            and any(ROWS in shape for shape in op.dims)
             and fnmatchcase(op.op, self.op)
             and fnmatchcase(op.layer, self.layer)
         )

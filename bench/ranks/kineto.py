@@ -281,11 +281,14 @@ class RankFile:
         if self.metadata == "host":
             absent += ("Seq", "Comms Id")
         on_gpu = {key: value for key, value in fields.items() if not key.startswith(absent)}
+        stream = self._stream(op)
+        self._span("gpu_user_annotation", annotation, gpu_begin, gpu_end, self.device, stream,
+                   {"External id": self.external})  # fmt: skip
         shape = {"grid": [24, 1, 1], "block": [544, 1, 1], "registers per thread": 96,
                  "shared memory": 82240}  # fmt: skip
         self._kernel(
             f"ncclDevKernel_{kernel.format(short)}{ARGUMENTS}", gpu_begin, gpu_end,
-            self._stream(op), correlation, external, {**shape, **on_gpu},
+            stream, correlation, external, {**shape, **on_gpu},
         )  # fmt: skip
 
     def _fields(self, op: Communication, place: int, step: int) -> dict[str, Any]:

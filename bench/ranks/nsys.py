@@ -130,7 +130,7 @@ class _Rows:
 
     def _event(self, event: Event) -> None:
         category = event.get("cat")
-        if category is None:
+        if category in (None, "gpu_user_annotation"):
             return
         start = round(event["ts"] * 1000)
         end = start + round(event["dur"] * 1000)

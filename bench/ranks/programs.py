@@ -157,13 +157,21 @@ def fsdp(
 
 def tp_dp(
     n_ranks: int = 16, *, tensor: int = 8, blocks: int = 4, synchronise: bool = True,
-    **sizes: int,
+    own_stream: bool = True, **sizes: int,
 ) -> Program:  # fmt: skip
     """Tensor parallel within neighbours, data parallel across.
 
     Each block all-reduces activations twice in each pass, on the compute path; gradients are
     all-reduced overlapped with the backward pass, over slower links, and their norm among all.
+
+    Parameters
+    ----------
+    tensor : int
+        Ranks of a tensor parallel group.
+    own_stream : bool
+        Whether these have a stream of their own, or run on the compute stream.
     """
+    stream = "" if own_stream else "compute"
     every = world(n_ranks)
     grid = np.arange(n_ranks).reshape(-1, tensor)
     tp, dp = Groups("tp", "mesh_tp", grid), Groups("dp", "mesh_dp", grid.T.copy())
@@ -174,7 +182,7 @@ def tp_dp(
         return lambda block: [
             _collective(
                 n_ranks, tp, "all_reduce", activations, bandwidth=400e9, phase=phase,
-                layer=model.layer(block),
+                layer=model.layer(block), stream=stream,
             )
         ]  # fmt: skip
 

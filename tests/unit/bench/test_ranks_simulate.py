@@ -13,6 +13,7 @@ RUNS = {
     "ddp without synchronisation": programs.ddp(4, blocks=2, synchronise=False),
     "fsdp": programs.fsdp(4, blocks=3),
     "tp_dp": programs.tp_dp(8, tensor=4, blocks=2),
+    "tp_dp on the compute stream": programs.tp_dp(8, tensor=4, blocks=2, own_stream=False),
     "experts": programs.experts(8, size=2, blocks=2),
     "pipeline": programs.pipeline(6, stages=3, batches=5),
     "pipeline of two": programs.pipeline(2, stages=2, batches=1),
@@ -95,6 +96,7 @@ def saves(program: Program, fault: faults.Fault, *others: faults.AnyFault) -> fl
 
 DDP = programs.ddp(4)
 KERNELS = sum(op.ns for op in DDP.step if isinstance(op, Compute))
+OPTIMIZER = sum(op.ns for op in DDP.step if isinstance(op, Compute) and not op.layer)
 LINEAR = sum(op.ns for op in DDP.step if isinstance(op, Compute) and op.op == "aten::addmm")
 
 
@@ -107,6 +109,7 @@ LINEAR = sum(op.ns for op in DDP.step if isinstance(op, Compute) and op.op == "a
         (faults.Gpu(rank=1, factor=1.3, begin=2), 0.15 * KERNELS),
         (faults.Rows(rank=1, factor=2), LINEAR),
         (faults.Rows(rank=1, factor=2, layer="*/Block_1/*"), LINEAR / 4),
+        (faults.Rows(rank=1, factor=1.5, op="*"), 0.5 * (KERNELS - OPTIMIZER)),
         (faults.Calls(rank=1, calls=1), LINEAR),
         (faults.Calls(rank=1, calls=1, steps=(0,)), LINEAR / 4),
         (faults.Start(rank=3, ns=8_000_000), 2e6),
