@@ -146,7 +146,6 @@ class Missing:
     rank: int
 
 
-Recorded = Clock | Window | Missing
 AnyFault = Fault | Clock | Window | Missing
 
 KINDS: Final[dict[str, type[Any]]] = {

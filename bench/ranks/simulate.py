@@ -71,7 +71,8 @@ class Run:
         What a compute stream does: causes of idle time, `communication`, operators.
     between : int64 [rows, ranks, labels]
         For rows of communications, with `between=True`: ns of the rank's compute stream since its
-        preceding communication, by what it did.
+        preceding communication, by what it did. Idle time counts where the stream next has work or
+        waits: that before an overlapped collective may be in the row after it.
     """
 
     program: Program
@@ -115,7 +116,15 @@ def simulate(
         Keep only the rows of communications: less memory for large runs.
     between : bool
         Also sum up what compute streams do between communications.
+
+    Raises
+    ------
+    ValueError
+        A fault is of a rank that the program does not have.
     """
+    for fault in faults:
+        if not 0 <= fault.rank < program.n_ranks:
+            raise ValueError(f"expected ranks below {program.n_ranks}, found {fault}")
     simulation = _Simulation(program, steps, seed, tuple(faults), only_communication, between)
     for step in range(steps):
         simulation.run_step(step)

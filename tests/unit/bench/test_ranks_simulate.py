@@ -213,3 +213,8 @@ def test_faults_are_written_as_text(text: str, expected: faults.AnyFault) -> Non
 def test_other_texts_are_refused(text: str) -> None:
     with pytest.raises(ValueError):
         faults.parse(text)
+
+
+def test_a_fault_of_no_rank_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected ranks below 4"):
+        simulate(DDP, faults=[faults.Data(rank=4)])
