@@ -145,7 +145,11 @@ class Export:
             for thread, name in THREAD_NAMES.items()
         )
         self.insert("ThreadNames", ("nameId", "priority", "globalTid"), threads)
-        gpus = ((i, f"0000:{16 + i:02x}:00.0", i, *GPU.values()) for i in range(len(identities)))
+        self.write_devices(len(identities))
+
+    def write_devices(self, n: int) -> None:
+        """Write `n` GPUs, the types of events, and metadata."""
+        gpus = ((i, f"0000:{16 + i:02x}:00.0", i, *GPU.values()) for i in range(n))
         self.connection.executemany(INSERT_GPU, gpus)
         types = ((i, name, name) for i, name in EVENT_TYPES.items())
         self.insert("ENUM_NSYS_EVENT_TYPE", ("id", "name", "label"), types)
