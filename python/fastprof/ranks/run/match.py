@@ -138,7 +138,8 @@ def match(records: Sequence[RankRecord], numbers: Sequence[int]) -> Instances:
     numbers : the rank number of each record
     """
     calls = run_calls(records)
-    matcher = _Matcher(calls, numbers)
+    world = max((record.world_size or -1 for record in records), default=-1)
+    matcher = _Matcher(calls, numbers, world)
     for key, parts in _by_group(calls, numbers):
         matcher.add(key, parts)
     return matcher.result()
@@ -195,8 +196,8 @@ def _by_group(
 class _Matcher:
     """Collects instances."""
 
-    def __init__(self, calls: RunCalls, numbers: Sequence[int]) -> None:
-        self._calls, self._numbers = calls, numbers
+    def __init__(self, calls: RunCalls, numbers: Sequence[int], world: int) -> None:
+        self._calls, self._numbers, self._world = calls, numbers, world
         self._of_call = np.full(len(calls), -1, np.int32)
         self._groups: list[Group] = []
         self._sizes: list[int] = []  # instances of each group
@@ -246,6 +247,8 @@ class _Matcher:
             return
         ranks = tuple(sequence.rank for sequence in sequences)
         size = len(key.members) or key.size
+        if size < 0 and len(ranks) == len(self._numbers):
+            size = self._world  # a group that no record names, of all ranks
         members = key.pair or key.members
         self._groups.append(
             Group(key.name, ranks, members, 2 if key.pair else size, key.pair is not None)

@@ -501,12 +501,12 @@ def like_median(peers: Peers, ranks: Sequence[int], kinds: Sequence[int] | None)
 
     ranks : those that change; kinds : of labels, None for all
     """
-    return _moved(peers, ranks, kinds, lambda time: np.nanmedian(time, axis=0), both_ways=True)
+    return _moved(peers, ranks, kinds, _lower_median, both_ways=True)
 
 
 def no_slower(peers: Peers, ranks: Sequence[int], kinds: Sequence[int] | None) -> list[Int64 | None]:
     """The same where the rank takes longer than the median one; else as recorded."""
-    return _moved(peers, ranks, kinds, lambda time: np.nanmedian(time, axis=0), both_ways=False)
+    return _moved(peers, ranks, kinds, _lower_median, both_ways=False)
 
 
 def equal_work(peers: Peers) -> list[Int64 | None]:
@@ -547,6 +547,12 @@ def _moved(
                 extra = _missing(time[row], usual, both_ways)
                 moved = peers.time_by_kind(rank) + np.rint(own * (scale - 1)).astype(np.int64)
                 result[rank] = moved + _at_ends(peers, rank, first, extra)
+    return result
+
+
+def _lower_median(time: Floats) -> Floats:
+    """[positions] The median over ranks; of two, the shorter."""
+    result: Floats = np.nanpercentile(time, 50, axis=0, method="lower")
     return result
 
 
