@@ -17,6 +17,7 @@ from fastprof.model.table import SCHEMA, ColumnData, Floats, Table, texts
 from fastprof.ranks.all_ranks import assign_ranks, rank_in_name
 from fastprof.ranks.run import columns as headings
 from fastprof.ranks.run.causes import (
+    BEFORE,
     COPIES,
     SCHEDULE,
     SLOWER,
@@ -319,9 +320,13 @@ class RunData:
 
     @property
     def findings(self) -> list[CauseRow]:
-        """The causes that cost at least 1 % of the step; not the schedule of a pipeline."""
+        """The causes that cost at least 1 % of the step.
+
+        Not the schedule of a pipeline, nor, where several steps are recorded, what precedes them.
+        """
         least = FINDING * self.step_ns
-        return [row for row in self.cause_rows if row.weight >= least and row.name != SCHEDULE]
+        others = {SCHEDULE, BEFORE} if self.n_steps > 1 else {SCHEDULE}
+        return [row for row in self.cause_rows if row.weight >= least and row.name not in others]
 
     def number(self, rank: int) -> int | None:
         """The number of a rank; None for one without a file."""
