@@ -24,7 +24,7 @@ from fastprof.ranks.run.record import (
     WAITED,
     RankRecord,
 )
-from fastprof.ranks.run.waits import Waits
+from fastprof.ranks.run.waits import Waits, earlier_calls
 
 Floats = npt.NDArray[np.float64]
 
@@ -395,6 +395,7 @@ class _Events:
         self.first = self.bounds[:-1][np.diff(self.bounds) > 0]
         empty = np.empty(0, np.int64)
         kinds, times, works, blocked, calls, earlier = ([empty] for _ in range(6))
+        before_it = earlier_calls(records, waits)
         base = []
         for rank, (record, one) in enumerate(zip(records, selected, strict=True)):
             chain, rows = record.chain, slice(one.first, one.last)
@@ -409,28 +410,12 @@ class _Events:
             kinds.append(chain.kind[rows])
             row = np.where(chain.call >= 0, chain.call + waits.instances.calls.bounds[rank], -1)
             calls.append(row[rows])
-            earlier.append(_earlier_calls(record, waits, rank)[rows])
+            earlier.append(np.where(chain.kind == ARRIVED, np.append(before_it, -1)[row], -1)[rows])
         self.kind = np.concatenate(kinds).astype(np.uint8)
         self.time, self.work = np.concatenate(times), np.concatenate(works)
         self.blocked = np.concatenate(blocked)
         self.call, self.earlier_call = np.concatenate(calls), np.concatenate(earlier)
         self.base = np.array(base, np.int64)
-
-
-def _earlier_calls(record: RankRecord, waits: Waits, rank: int) -> Int64:
-    """[events] Of arrivals, the call before it on its stream, as a row of RunCalls; -1."""
-    calls, chain = record.calls, record.chain
-    channel = np.array([one.channel for one in record.signatures] or [0])[calls.signature]
-    order = np.argsort(channel, kind="stable")
-    before = np.full(len(calls), -1, np.int64)
-    same = channel[order[1:]] == channel[order[:-1]]
-    before[order[1:][same]] = order[:-1][same]
-    base = int(waits.instances.calls.bounds[rank])
-    result = np.full(len(chain), -1, np.int64)
-    events = np.flatnonzero(chain.kind == ARRIVED)
-    own = before[chain.call[events]]
-    result[events] = np.where(own >= 0, own + base, -1)
-    return result
 
 
 class _Keys:

@@ -503,7 +503,7 @@ def _cause_rows(run: RunData, explained: Explained) -> list[CauseRow]:
         )
         for key in order
     ]  # fmt: skip
-    return sorted(rows, key=lambda row: -row.weight)
+    return sorted(rows, key=lambda row: (row.name == SCHEDULE, -row.weight))
 
 
 def _costs(

@@ -239,7 +239,7 @@ class _ChainMaker:
         starts.append(steps.start[:1])
         self._begin = int(np.concatenate(starts).min())
         self._end = int(np.concatenate(ends).max())
-        self._channel = channel
+        self._channel, self._launch = channel, launch
         self._arrival = self._arrivals(launch)
         # Work of other streams may end later: when all work so far has ended.
         until = np.maximum.accumulate(self._work.end) if len(self._work) else self._work.end
@@ -262,7 +262,11 @@ class _ChainMaker:
         arrival = np.where(launch == NO_TIME, start, arrival)
         # Without work between them, a call may follow the end of one that the work waits for.
         follows = self._follows_another(launch) & (start - arrival > _FOLLOWS_NS)
-        return np.maximum(np.where(follows, start, arrival), self._begin)
+        arrival = np.where(follows, start, arrival)
+        # What holds up a call holds up those launched after it.
+        order = np.argsort(launch, kind="stable")
+        arrival[order] = np.maximum.accumulate(arrival[order])
+        return np.maximum(np.minimum(arrival, start), self._begin)
 
     def _follows_another(self, launch: Int64) -> Bools:
         """Whether a call starts just after one of another stream, launched before it, ends."""
@@ -371,7 +375,7 @@ class _ChainMaker:
             [len(waited), len(bounds), len(calls)],
         )
         call = np.concatenate([waited, np.full(len(bounds), -1), np.arange(len(calls))])
-        order = np.lexsort((kind, time))
+        order = np.lexsort((np.append(self._launch, 0)[call], kind, time))
         return time[order], kind[order], call[order].astype(np.int32)
 
     def _own_work(self, time: Int64) -> tuple[Int64, Int32, Int64, Int32]:
@@ -423,16 +427,16 @@ def _places(shared: _Shared, pieces: _Pieces, rows: Int64) -> Values:
     gaps = Gaps(pieces.start[rows], pieces.end[rows], pieces.before[rows], pieces.after[rows])
     columns = places(gaps, split(gaps, shared.host), shared.host)
     layer, line = columns["layer"], columns["line"]
-    keys = zip(layer.ids.tolist(), line.ids.tolist(), strict=True)
+    keys = list(zip(layer.ids.tolist(), line.ids.tolist(), strict=True))
     found: dict[tuple[int, int], int] = {}
-    ids = np.array([found.setdefault(key, len(found)) for key in keys], np.int32)
-    return Values(
-        ids,
-        [
-            (layer.values[i] if i >= 0 else "", line.values[j] if j >= 0 else "")
-            for i, j in found
-        ],
-    )
+    for key in keys:
+        if key != (-1, -1):
+            found.setdefault(key, len(found))
+    ids = np.array([found.get(key, -1) for key in keys], np.int32)
+    texts = [
+        (layer.values[i] if i >= 0 else "", line.values[j] if j >= 0 else "") for i, j in found
+    ]
+    return Values(ids, texts)
 
 
 def _latest(work: GpuWork) -> Int64:
