@@ -13,6 +13,7 @@ from fastprof._system.classes import NamedTuple
 from fastprof.model.arrays import Bools, Int32, Int64
 
 NOWHERE: Final = np.iinfo(np.int64).min  # the place of a call without an instance
+_OTHERS: Final = "their kinds or sizes differ from those of the other ranks"
 _SAMPLE: Final = 256  # calls compared for one shift
 _MOST_SHIFTS: Final = 4096
 _ALIKE: Final = 0.95  # of the calls of a shift have the same signature
@@ -135,8 +136,7 @@ def aligned(
         differs = _differs(base, sequence, fit.shift)
         place[differs] = NOWHERE
         places.append(place)
-        reasons.append("their kinds or sizes differ from those of the other ranks"
-                       if differs.any() else "")  # fmt: skip
+        reasons.append(_OTHERS if differs.any() else "")
     return places, reasons
 
 
@@ -158,8 +158,7 @@ def _numbered(sequences: Many[Sequence]) -> tuple[list[Int64], list[str]]:
         wanted = np.array([usual[number] for number in sequence.seq.tolist()], np.int32)
         fits = wanted == sequence.same
         places.append(np.where(fits, sequence.seq.astype(np.int64), NOWHERE))
-        reasons.append("" if fits.all()
-                       else "their kinds or sizes differ from those of the other ranks")  # fmt: skip
+        reasons.append("" if fits.all() else _OTHERS)
     return places, reasons
 
 
@@ -187,9 +186,9 @@ def best_fit(base: Sequence, sequence: Sequence, is_same_clock: bool = False) ->
     length repeat, but not to the microsecond.
     """
     by_clock = _fit(base, sequence, _by_clock(base, sequence))
-    if by_clock.is_close and by_clock.apart <= max(_CLOSE * by_clock.interval, _CLOSE_NS):
-        if is_same_clock or by_clock.apart <= _SAME_CLOCK_NS:
-            return by_clock
+    is_near = by_clock.apart <= max(_CLOSE * by_clock.interval, _CLOSE_NS)
+    if by_clock.is_close and is_near and (is_same_clock or by_clock.apart <= _SAME_CLOCK_NS):
+        return by_clock
     fits = [_fit(base, sequence, shift) for shift in _shifts(base, sequence)]
     fits = [fit for fit in fits if np.isfinite(fit.spread)]
     if not fits:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._system.classes import NamedTuple
+from fastprof.analysis.idle.causes import CAUSES
 from fastprof.model.arrays import Int32, Int64
 from fastprof.ranks.run.peers import Peers
 from fastprof.ranks.run.record import (
@@ -16,7 +17,6 @@ from fastprof.ranks.run.record import (
     COMPUTE,
     COPY,
     KINDS_OF_LABELS,
-    WAITED,
     Label,
     RankRecord,
 )
@@ -102,9 +102,9 @@ def explain(
 
 
 def _late_starts(at_start: Shares, later: Shares) -> Shares:
-    """Causes of waits before the steps that count: those that do not go on happen once.
+    """Causes of waits before the steps that count: idle time that does not go on happens once.
 
-    Of a rank whose causes mostly go on, none.
+    Of a rank whose causes mostly go on, none. Other causes keep their names.
     """
     sums: dict[tuple[int, str], list[float]] = {}
     for number, shares in enumerate((at_start, later)):
@@ -115,16 +115,14 @@ def _late_starts(at_start: Shares, later: Shares) -> Shares:
     whole: dict[int, float] = {}
     for cause, ns in at_start.items():
         whole[cause.rank] = whole.get(cause.rank, 0.0) + ns
-        is_own = cause.rank != UNKNOWN and cause.name not in (SCHEDULE, TRANSFER, BEFORE, OTHER)
-        if is_own and (cause.rank, cause.name) not in go_on:
+        is_idle = cause.rank != UNKNOWN and cause.name in CAUSES
+        if is_idle and (cause.rank, cause.name) not in go_on:
             late = cause._replace(name=LATE_START)
             once[late] = once.get(late, 0.0) + ns
     by_rank: dict[int, float] = {}
     for cause, ns in once.items():
         by_rank[cause.rank] = by_rank.get(cause.rank, 0.0) + ns
-    return {
-        cause: ns for cause, ns in once.items() if by_rank[cause.rank] > whole[cause.rank] / 2
-    }
+    return {cause: ns for cause, ns in once.items() if by_rank[cause.rank] > whole[cause.rank] / 2}
 
 
 class _Explainer:
@@ -265,8 +263,7 @@ class _Explainer:
             apart = self._began(ranks[0]) - self._began(ranks[1])
             found[Cause(ranks[0], BEFORE, -1)] = float(apart)
         one, other = (
-            self._done(r, first, last)
-            for r, first, last in zip(ranks, begins, ends, strict=True)
+            self._done(r, first, last) for r, first, last in zip(ranks, begins, ends, strict=True)
         )
         self._compare(found, ranks, one, other)
         self._compare_waits(found, ranks, begins, ends, depth)
@@ -310,7 +307,7 @@ class _Explainer:
         for label in one.keys() | other.keys():
             of = self.labels[label]
             if of.kind in (COMPUTE, COPY):
-                key = str(of.kind), of.op, of.layer, of.line, of.direction
+                key: tuple[str, ...] = str(of.kind), of.op, of.layer, of.line, of.direction
                 kernels.setdefault(key, []).append(label)
                 continue
             self._add(sums, most, KINDS_OF_LABELS[of.kind], label, one, other)

@@ -55,13 +55,13 @@ class Peers:
 
     def ranks(self, number: int) -> list[int]:
         """The ranks of a class."""
-        return np.flatnonzero(self.of_rank == number).tolist()
+        return [int(rank) for rank in np.flatnonzero(self.of_rank == number)]
 
     def positions(self, rank: int) -> Int64:
         """[events] The position of each piece of a chain."""
         kind = self.records[rank].chain.kind
-        before = np.cumsum(kind == ARRIVED) - (kind == ARRIVED)
-        return before + self.shift[rank]
+        result: Int64 = np.cumsum(kind == ARRIVED) - (kind == ARRIVED) + self.shift[rank]
+        return result
 
     @computed_once
     def _kinds(self) -> list[Int32]:

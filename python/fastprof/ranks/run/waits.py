@@ -63,9 +63,7 @@ def waits_of(instances: Instances, clocks: Clocks) -> Waits:
     counts = np.diff(bounds)
     instance = np.repeat(np.arange(n), counts)
     first = bounds[:-1]
-    last_arrival = (
-        np.maximum.reduceat(arrival[order], first) if n else np.empty(0, np.int64)
-    )
+    last_arrival = np.maximum.reduceat(arrival[order], first) if n else np.empty(0, np.int64)
     is_last = arrival[order] == last_arrival[instance]
     last = np.zeros(n, np.int32)
     rows = np.flatnonzero(is_last)[::-1]
