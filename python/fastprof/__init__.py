@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from fastprof.api.diff import Diff, diff
     from fastprof.api.open import open
     from fastprof.api.profile import Profile
+    from fastprof.api.ranks import Ranks, RanksError, open_ranks
     from fastprof.model.call import Tensor, Unknown
     from fastprof.ops import CannotModel, Cost, op
 
@@ -75,6 +76,8 @@ __all__ = [
     "OpError",
     "Option",
     "Profile",
+    "Ranks",
+    "RanksError",
     "ReportError",
     "StepsError",
     "Tensor",
@@ -90,6 +93,7 @@ __all__ = [
     "memory_snapshot",
     "op",
     "open",
+    "open_ranks",
     "report",
     "rule",
     "timer",
@@ -107,6 +111,8 @@ _HOMES = {
     "Finding": "fastprof.analysis.advice.finding",
     "Option": "fastprof.analysis.registry",
     "Profile": "fastprof.api.profile",
+    "Ranks": "fastprof.api.ranks",
+    "RanksError": "fastprof.api.ranks",
     "Tensor": "fastprof.model.call",
     "Unknown": "fastprof.model.call",
     "annotate_layers": "fastprof.annotate.layers",
@@ -119,6 +125,7 @@ _HOMES = {
     "memory_snapshot": "fastprof.analysis.memory.snapshot",
     "op": "fastprof.ops",
     "open": "fastprof.api.open",
+    "open_ranks": "fastprof.api.ranks",
     "report": "fastprof.analysis.registry",
     "rule": "fastprof.analysis.advice.registry",
     "timer": "fastprof.annotate.timer",

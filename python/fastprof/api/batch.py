@@ -14,8 +14,8 @@ from fastprof.ranks.files import find
 from fastprof.ranks.local import run_local, run_on_cluster
 from fastprof.ranks.result import BatchData
 from fastprof.ranks.store import Store
-from fastprof.ranks.summary import Summary
-from fastprof.ranks.work import Options, Result
+from fastprof.ranks.run.store import RecordStore
+from fastprof.ranks.work import Failure, Options, Result
 
 if TYPE_CHECKING:
     from fastprof.model.page import Page
@@ -127,22 +127,37 @@ def batch(
     MissingDependencyError
         `client` without distributed, or `store` without pyarrow.
     """
-    _check(jobs, memory, client)
+    check_workers(jobs, memory, client)
     costs, captures = (
         tuple(map(os.path.abspath, map(os.fsdecode, members))) for members in (ops, graph_capture)
     )
     options = Options(copies, costs, captures, trim)
-    text = options.text()
+    keep = None if store is None else Store(store, options.text())
     rows = find(paths, pattern)
+    return Batch(gather(rows, options, keep, jobs, memory, client, progress))
+
+
+def gather(
+    paths: Sequence[str],
+    options: Options,
+    keep: Store | RecordStore | None,
+    jobs: int | None,
+    memory: int | None,
+    client: Any,
+    progress: bool | Callable[[Done], None],
+) -> list[Result]:
+    """The result of each path, in their order; see `batch`.
+
+    keep : results of earlier runs, and for those of this one
+    """
     results: dict[str, Result] = {}
     with _shown(progress) as show:
-        keep = None if store is None else Store(store, text)
-        with closing(_results(rows, options, keep, jobs, memory, client)) as done:
+        with closing(_results(paths, options, keep, jobs, memory, client)) as done:
             for result, stored in done:
                 results[result.path] = result
                 problem = "" if keep is None else keep.problem(result.path)
-                show(Done(result, stored, len(results), len(rows), problem))
-    return Batch([results[path] for path in rows])
+                show(Done(result, stored, len(results), len(paths), problem))
+    return [results[path] for path in paths]
 
 
 @contextmanager
@@ -164,7 +179,13 @@ def _shown(progress: bool | Callable[[Done], None]) -> Iterator[Callable[[Done],
             yield show
 
 
-def _check(jobs: int | None, memory: int | None, client: Any) -> None:
+def check_workers(jobs: int | None, memory: int | None, client: Any) -> None:
+    """Check the workers of `batch` and `open_ranks`.
+
+    Raises
+    ------
+    BatchError
+    """
     if client is not None and (jobs is not None or memory is not None):
         raise BatchError(
             "jobs and memory apply to local processes only; for a cluster, set them when starting "
@@ -180,9 +201,9 @@ def _check(jobs: int | None, memory: int | None, client: Any) -> None:
 
 
 def _results(
-    paths: list[str],
+    paths: Sequence[str],
     options: Options,
-    store: Store | None,
+    store: Store | RecordStore | None,
     jobs: int | None,
     memory: int | None,
     client: Any,
@@ -203,6 +224,6 @@ def _results(
         results = run_local(todo, options, jobs or usable_cores(), memory)
     with closing(results):
         for result in results:
-            if store is not None and isinstance(result, Summary):
+            if store is not None and not isinstance(result, Failure):
                 store.add(result)
             yield result, False

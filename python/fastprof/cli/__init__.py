@@ -24,18 +24,24 @@ from fastprof.cli.output import (
     log,
     terminal_columns,
 )
-from fastprof.cli.reports import ReportCommand, first_word, load_reports, names_file
+from fastprof.cli.reports import (
+    ReportCommand,
+    first_word,
+    load_reports,
+    names_file,
+    names_ranks,
+)
 from fastprof.errors import CheckError, FastprofError
 from fastprof.model.heading import nearest, printable, unknown_name
 from fastprof.runs.directory import resolved
 
 DONE, BAD_INPUT, USAGE, MISTAKE, INTERRUPTED = 0, 1, 2, 3, 130
 _RESERVE = 4 << 20  # bytes, freed to print the message when no memory is left
-_OWN_MEMORY = ("run", "batch", "devices", "nsys", "explain")  # read no trace in this process
+_OWN_MEMORY = ("run", "batch", "ranks", "devices", "nsys", "explain")  # read no trace in this process
 # Modules of this package, imported when they are needed; commands of reports are before them.
 COMMANDS = (
-    *("run", "report", "diff", "export", "batch", "parse", "prof", "info", "explain", "devices"),
-    "nsys",
+    *("run", "report", "diff", "export", "batch", "ranks", "parse", "prof", "info", "explain"),
+    *("devices", "nsys"),
 )
 
 
@@ -92,7 +98,7 @@ class _Command(_Parser):
         if option is None:
             hint = ""
             if all(map(os.path.exists, rest)):
-                hint = ": fastprof diff compares two captures, fastprof batch reads many"
+                hint = ": fastprof diff compares two captures, fastprof ranks the ranks of a run"
             self.error(f"expected one FILE, found also {' '.join(rest)}{hint}")
         near = nearest(option, [name for action in self._actions for name in action.option_strings])
         self.error(
@@ -159,7 +165,7 @@ def _parsed(given: list[str]) -> argparse.Namespace:
         given = [*given[1:2], "--help"]
     load_reports(given, COMMANDS)
     if names_file(given, COMMANDS):
-        given.insert(0, "overview")
+        given.insert(0, "ranks" if names_ranks(given) else "overview")
     command = first_word(given)
     if not given:
         parser(given).error("no command and no FILE; fastprof FILE is the first look at a trace")
@@ -181,7 +187,7 @@ def _run(arguments: argparse.Namespace) -> int:
         if name == "file" and given is not None:
             arguments.file, all_traces = resolved(given, one=True), resolved(given)
             if arguments.file != all_traces:
-                log(f"reads {arguments.file}; for all ranks: fastprof batch {all_traces}")
+                log(f"reads {arguments.file}; for all ranks: fastprof ranks {all_traces}")
         if name in ("captures", "paths"):
             setattr(arguments, name, [resolved(each) for each in given])
     with keeping_inputs(arguments):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import io
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from fastprof._system.memory import EXPECTED, parse_size
@@ -58,10 +59,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--top", metavar="N", type=count, default=20, help="rows per table (default: 20; 0: all)"
     )
     add(parser, "--width", "--color", "--output")
+    add_workers(parser)
+    add(parser, "--ops", "--graph-capture", "--trim")
+
+
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    """Add the options of commands that read many files in worker processes."""
     parser.add_argument(
         "--store",
         metavar="DIR",
-        help="keep results in DIR, one Parquet file per trace; unchanged traces are not read again",
+        help="keep results in DIR, one file per trace; unchanged traces are not read again",
     )
     parser.add_argument(
         "-j", "--jobs", metavar="N", type=count, help="worker processes (default: number of cores)"
@@ -77,16 +84,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="run on the Dask cluster with this scheduler, e.g. tcp://HOST:8786",
     )
-    add(parser, "--ops", "--graph-capture", "--trim")
     parser.add_argument(
         "--no-progress", action="store_true", help="no progress bar; print only failed files"
     )
 
 
+@contextmanager
+def client_of(arguments: argparse.Namespace) -> Iterator[Any]:
+    """The client of the Dask cluster of --scheduler; None without one."""
+    if arguments.scheduler is None:
+        yield None
+        return
+    from fastprof.ranks.local import connect
+
+    client = connect(arguments.scheduler)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Run the command and return its exit code, 1 if any file could not be read."""
     from fastprof.api.batch import BatchError, batch
-    from fastprof.ranks.local import connect
     from fastprof.ranks.totals import check
 
     by = arguments.by.split(",")
@@ -94,26 +114,23 @@ def run(arguments: argparse.Namespace) -> int:
         check(by)
     except UnknownColumnError as error:
         arguments.error(str(error))
-    client = None if arguments.scheduler is None else connect(arguments.scheduler)
-    try:
-        with Files(quiet=arguments.no_progress) as files:
-            result = batch(
-                arguments.paths,
-                jobs=arguments.jobs,
-                memory=arguments.memory,
-                client=client,
-                store=arguments.store,
-                progress=files,
-                ops=arguments.ops,
-                pattern=arguments.pattern,
-                graph_capture=arguments.graph_capture,
-                trim=arguments.trim,
-            )
-    except BatchError as error:
-        arguments.error(str(error))
-    finally:
-        if client is not None:
-            client.close()
+    with client_of(arguments) as client:
+        try:
+            with Files(quiet=arguments.no_progress) as files:
+                result = batch(
+                    arguments.paths,
+                    jobs=arguments.jobs,
+                    memory=arguments.memory,
+                    client=client,
+                    store=arguments.store,
+                    progress=files,
+                    ops=arguments.ops,
+                    pattern=arguments.pattern,
+                    graph_capture=arguments.graph_capture,
+                    trim=arguments.trim,
+                )
+        except BatchError as error:
+            arguments.error(str(error))
     with output(arguments.output) as file:
         file.write(_report(result, arguments, by).encode("utf-8", "surrogateescape"))
     if result.failures:
@@ -187,8 +204,12 @@ class Files:
 
 def _line(done: Done) -> str:
     summary: Any = done.result
-    time = sum(process.time for process in summary.processes) / 1e6
     how = "unchanged in the store" if done.stored else f"read in {summary.seconds:.2f} s"
+    if hasattr(summary, "ranks"):
+        calls = sum(len(rank.calls) for rank in summary.ranks)
+        n = len(summary.ranks)
+        return f"{summary.path}: {n} {'rank' if n == 1 else 'ranks'}, {calls} collectives, {how}"
+    time = sum(process.time for process in summary.processes) / 1e6
     warned = f", {len(summary.warnings)} warnings" if summary.warnings else ""
     return f"{summary.path}: {summary.kernels} kernels, {time:.3f} ms on the GPU, {how}{warned}"
 

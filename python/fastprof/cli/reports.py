@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Collection, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any
 
 from fastprof.analysis.key_names import KEY_NAMES
@@ -15,6 +15,7 @@ from fastprof.cli.options import add, colours_of, count, trimmed
 from fastprof.cli.output import Bar, log, output, terminal_width
 from fastprof.errors import ReportError, UnknownColumnError
 from fastprof.model.heading import column_key, headed
+from fastprof.runs.directory import resolved
 
 if TYPE_CHECKING:
     from fastprof.analysis.registry import Where
@@ -139,6 +140,13 @@ def names_file(argv: Sequence[str], known: Collection[str]) -> bool:
     if word in known or word in names():
         return False
     return os.path.exists(word) or any(text in word for text in (".", os.sep))
+
+
+def names_ranks(argv: Sequence[str]) -> bool:
+    """Whether the arguments in place of a command are a directory of traces, or several files."""
+    words = [*takewhile(lambda word: not word.startswith("-"), argv)]
+    path = resolved(words[0]) if words else ""
+    return os.path.isdir(path) or (len(words) > 1 and all(map(os.path.isfile, words)))
 
 
 def add_table(parser: argparse.ArgumentParser, limit: int | None) -> None:

@@ -25,7 +25,6 @@ from typing import Any, Final
 from fastprof._system.optional import import_optional
 from fastprof._version import __version__
 from fastprof.errors import FastprofError
-from fastprof.ranks.summary import Summary
 from fastprof.ranks.work import Failure, Options, Result, work
 
 
@@ -255,7 +254,7 @@ def _result(future: Any, path: str) -> Result:
     except Exception as error:  # Dask could not run the task
         text = " ".join(f"{type(error).__name__}: {error}".split())
         return Failure(path, f"{path}: the cluster could not run it: {text}")
-    if isinstance(result, Summary) and result.version != __version__:
+    if not isinstance(result, Failure) and result.version != __version__:
         return Failure(
             path,
             f"{path}: read by fastprof {result.version} on the worker, expected {__version__}; "

@@ -22,6 +22,7 @@ from fastprof.ops.user import load_file
 from fastprof.profile.data import ProfileData
 from fastprof.profile.load import load, traces_in
 from fastprof.ranks.files import source_of
+from fastprof.ranks.run.record import RecordedFile
 from fastprof.ranks.summary import Summary, summarise
 from fastprof.readers.detect import read_head
 
@@ -36,12 +37,16 @@ class Options:
     ops : paths of Python files that register operator costs
     graph_capture : paths of traces with captures of CUDA and HIP graphs
     trim : the part of each trace that counts, see `Profile.trim`; None for all
+    ranks : the ranks of a run, `RecordedFile`, instead of a summary
+    steps : what marks their steps, see `Profile.find_steps`
     """
 
     copies: bool = True
     ops: tuple[str, ...] = ()
     graph_capture: tuple[str, ...] = ()
     trim: str | None = None
+    ranks: bool = False
+    steps: str | None = None
 
     def text(self) -> str:
         """A key: equal for equal options, contents of cost files and states of capture files.
@@ -57,6 +62,7 @@ class Options:
         sources = [source_of(path) for path in captures]
         states = [f"{source.size}:{source.changed}:{source.fingerprint}" for source in sources]
         part = [] if self.trim is None else [f"trim={self.trim}"]
+        part += [f"ranks steps={self.steps}"] if self.ranks else []
         return " ".join([f"copies={int(self.copies)}", *map(_hash, self.ops), *states, *part])
 
 
@@ -78,7 +84,7 @@ class Failure:
     died: bool = False
 
 
-Result = Summary | Failure
+Result = Summary | RecordedFile | Failure
 
 _NO_MEMORY: Final = (
     "a file of {} bytes needs more memory than its process may use; raise the memory limit or use "
@@ -100,6 +106,12 @@ def work(path: str, options: Options) -> Result:
         )
         if options.trim is not None:
             profile = profile.trim(options.trim)
+        if options.ranks:
+            from fastprof.ranks.run.timeline import records_of
+
+            ranks = records_of(profile, source, options.steps)
+            seconds = time.perf_counter() - begin
+            return RecordedFile(source, ranks, options.text(), seconds)
         summary = summarise(profile, source, options.text())
         return replace(summary, seconds=time.perf_counter() - begin)
     except Exception as error:

@@ -16,9 +16,11 @@ NOWHERE: Final = np.iinfo(np.int64).min  # the place of a call without an instan
 _SAMPLE: Final = 256  # calls compared for one shift
 _MOST_SHIFTS: Final = 4096
 _ALIKE: Final = 0.95  # of the calls of a shift have the same signature
-_LEAST_SHARE: Final = 0.25  # of the shorter sequence overlaps
-_CLOSE: Final = 0.2  # of the time between calls: ends that differ less belong together
+_LEAST_SHARE: Final = 0.5  # of the shorter sequence overlaps
+_CLOSE: Final = 0.25  # of the time between calls: ends that differ less belong together
 _CLOSE_NS: Final = 20_000
+_SAME_CLOCK_NS: Final = 500_000  # clocks as recorded that differ less may be one
+_CLEARLY: Final = 0.5  # of the next spread
 
 
 class Sequence(NamedTuple):
@@ -51,6 +53,8 @@ class Fit(NamedTuple):
     interval : ns, median time between the ends of successive calls
     overlap : the calls that coincide
     is_only : no other shift has the same signatures
+    apart : ns, median difference of the ends
+    is_clear : no other shift has nearly so small a spread
     """
 
     shift: int
@@ -58,19 +62,48 @@ class Fit(NamedTuple):
     interval: float
     overlap: int
     is_only: bool
+    apart: float = np.inf
+    is_clear: bool = True
 
     @property
     def is_close(self) -> bool:
         """Whether calls end together so clearly that they are the same ones."""
-        return self.spread <= max(_CLOSE * self.interval, _CLOSE_NS)
+        return self.is_clear and self.spread <= max(_CLOSE * self.interval, _CLOSE_NS)
+
+
+class KnownClocks:
+    """Differences of clocks, from calls that were matched so far."""
+
+    def __init__(self, n_ranks: int) -> None:
+        self._part = list(range(n_ranks))
+        self._offset = [0] * n_ranks  # to the clock of the part
+
+    def offset(self, rank: int, base: int) -> int | None:
+        """What is added to times of a rank for those of another; None if it is not known."""
+        if self._part[rank] != self._part[base]:
+            return None
+        return self._offset[rank] - self._offset[base]
+
+    def join(self, rank: int, base: int, offset: int) -> None:
+        """Keep an offset of two ranks."""
+        part, other = self._part[rank], self._part[base]
+        if part == other:
+            return
+        move = self._offset[base] + offset - self._offset[rank]
+        for i, own in enumerate(self._part):
+            if own == part:
+                self._part[i] = other
+                self._offset[i] += move
 
 
 def aligned(
-    sequences: Many[Sequence], has_numbers: bool
+    sequences: Many[Sequence], has_numbers: bool, clocks: KnownClocks
 ) -> tuple[list[Int64], list[str]]:
     """The place of each call in the group, and per sequence why calls have none, "" if all have.
 
     Calls of equal place are one instance.
+
+    clocks : what is known of the ranks; learns
     """
     if has_numbers:
         return _numbered(sequences)
@@ -83,7 +116,11 @@ def aligned(
             places.append(np.arange(n, dtype=np.int64))
             reasons.append("")
             continue
-        fit = best_fit(base, sequence)
+        known = clocks.offset(sequence.rank, base.rank)
+        moved = sequence if known is None else sequence._replace(end=sequence.end + known)
+        fit = best_fit(base, moved, known is not None)
+        if fit.is_close and known is None:
+            clocks.join(sequence.rank, base.rank, _offset(base, sequence, fit.shift))
         if not np.isfinite(fit.spread) or not (fit.is_close or fit.is_only):
             places.append(np.full(n, NOWHERE))
             reasons.append(
@@ -124,6 +161,12 @@ def _numbered(sequences: Many[Sequence]) -> tuple[list[Int64], list[str]]:
     return places, reasons
 
 
+def _offset(base: Sequence, sequence: Sequence, shift: int) -> int:
+    low, high = max(0, shift), min(len(base.rows), len(sequence.rows) + shift)
+    apart = base.end[low:high] - sequence.end[low - shift : high - shift]
+    return int(np.median(apart))
+
+
 def _differs(base: Sequence, sequence: Sequence, shift: int) -> Bools:
     """Whether a call meets one of another signature."""
     at = np.arange(len(sequence.rows)) + shift
@@ -133,18 +176,26 @@ def _differs(base: Sequence, sequence: Sequence, shift: int) -> Bools:
     return result
 
 
-def best_fit(base: Sequence, sequence: Sequence) -> Fit:
-    """The shift with which signatures agree and calls end together."""
+def best_fit(base: Sequence, sequence: Sequence, is_same_clock: bool = False) -> Fit:
+    """The shift with which signatures agree and calls end together.
+
+    is_same_clock : whether the times are known to be of one clock
+
+    Clocks that agree tell it at once. Else it is the one with the least spread: steps of equal
+    length repeat, but not to the microsecond.
+    """
     by_clock = _fit(base, sequence, _by_clock(base, sequence))
-    if by_clock.is_close and by_clock.overlap >= _LEAST_SHARE * len(sequence.rows):
-        return by_clock
-    shifts = _shifts(base, sequence)
-    fits = [_fit(base, sequence, shift) for shift in shifts]
+    if by_clock.is_close and by_clock.apart <= max(_CLOSE * by_clock.interval, _CLOSE_NS):
+        if is_same_clock or by_clock.apart <= _SAME_CLOCK_NS:
+            return by_clock
+    fits = [_fit(base, sequence, shift) for shift in _shifts(base, sequence)]
     fits = [fit for fit in fits if np.isfinite(fit.spread)]
     if not fits:
         return by_clock
-    best = min(fits, key=lambda fit: (fit.spread, -fit.overlap))
-    return best._replace(is_only=len(fits) == 1)
+    fits.sort(key=lambda fit: (fit.spread, -fit.overlap))
+    best = fits[0]
+    is_clear = len(fits) == 1 or best.spread < _CLEARLY * fits[1].spread
+    return best._replace(is_only=len(fits) == 1, is_clear=is_clear)
 
 
 def _by_clock(base: Sequence, sequence: Sequence) -> int:
@@ -192,7 +243,8 @@ def _fit(base: Sequence, sequence: Sequence, shift: int) -> Fit:
     rows = rows[alike]
     apart = base.end[rows] - sequence.end[rows - shift]
     spread = from_line(base.end[rows], apart)
-    return Fit(shift, float(np.median(np.abs(spread))), interval, n, False)
+    middle = float(np.median(np.abs(apart)))
+    return Fit(shift, float(np.median(np.abs(spread))), interval, n, False, middle)
 
 
 def _interval(base: Sequence, sequence: Sequence) -> float:

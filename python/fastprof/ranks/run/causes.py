@@ -24,11 +24,12 @@ from fastprof.ranks.run.waits import UNKNOWN, Exposed, Waits
 
 SLOWER, UNEVEN, COPIES = "slower GPU", "uneven work", "copies"
 TRANSFER, SCHEDULE, BEFORE = "transfer", "pipeline schedule", "before the recording"
-OTHER, MISSING = "other", "rank without a file"
+OTHER, MISSING, LATE_START = "other", "rank without a file", "late start"
 
 _SHARE: Final = 0.999  # of all waits is explained call by call
 _MOST: Final = 50_000  # instances explained
 _FAR_BACK: Final = 400  # waits searched for the last common one
+_GOES_ON: Final = 0.1  # of the waits before the steps that count come again in these
 _EQUAL: Final = 0.01  # kernels of equal shapes: fewer differ in number
 
 
@@ -79,18 +80,43 @@ def explain(
     enough = int(np.searchsorted(np.cumsum(waited[order]), _SHARE * total)) + 1
     chosen = order[: min(enough, _MOST)]
     result, times = dict[Cause, float](), dict[Cause, int]()
+    at_start: Shares = {}
     for instance in chosen.tolist():
         shares = explainer.shares(instance)
+        if explainer.is_at_start(instance):
+            whole = sum(shares.values()) or 1.0
+            for cause, ns in shares.items():
+                at_start[cause] = at_start.get(cause, 0.0) + waited[instance] * ns / whole
+            continue
         whole = sum(shares.values()) or 1.0
         best = max(shares, key=lambda cause: shares[cause]) if shares else None
         for cause, ns in shares.items():
             result[cause] = result.get(cause, 0.0) + waited[instance] * ns / whole
             times[cause] = times.get(cause, 0) + (cause == best)
+    for cause, ns in _late_starts(at_start, result).items():
+        result[cause], times[cause] = ns, 1
     rest = total - float(waited[chosen].sum())
     return Explained(explainer.labels, result, times, rest)
 
 
+def _late_starts(at_start: Shares, later: Shares) -> Shares:
+    """Causes of waits before the steps that count: those that do not go on happen once."""
+    sums: dict[tuple[int, str], list[float]] = {}
+    for number, shares in enumerate((at_start, later)):
+        for cause, ns in shares.items():
+            sums.setdefault((cause.rank, cause.name), [0.0, 0.0])[number] += ns
+    go_on = {key for key, (first, rest) in sums.items() if rest > _GOES_ON * first}
+    result: Shares = {}
+    for cause, ns in at_start.items():
+        if (cause.rank, cause.name) not in go_on and cause.rank != UNKNOWN:
+            once = cause._replace(name=LATE_START)
+            result[once] = result.get(once, 0.0) + ns
+    return result
+
+
 class _Explainer:
+    """Explains instances; each once."""
+
     def __init__(
         self,
         records: Sequence[RankRecord],
@@ -119,6 +145,17 @@ class _Explainer:
             np.add.at(total, instance, one.wait)
         result: npt.NDArray[np.float64] = total[:-1]
         return result
+
+    def is_at_start(self, instance: int) -> bool:
+        """Whether an instance is before the first counted step of the rank that arrives last."""
+        rank = int(self._waits.last[instance])
+        steps = self._records[rank].steps
+        counted = np.flatnonzero(steps.is_counted)
+        if not len(counted) or not counted[0]:
+            return False
+        calls = self._order[self._bounds[instance] : self._bounds[instance + 1]]
+        own = calls[self._waits.instances.calls.rank[calls] == rank]
+        return bool(self._waits.instances.calls.start[own[0]] < steps.start[counted[0]])
 
     def shares(self, instance: int, depth: int = 0) -> Shares:
         """What makes the last rank of an instance later than the median one, ns by cause."""
@@ -241,7 +278,8 @@ class _Explainer:
         for label in one.keys() | other.keys():
             of = self.labels[label]
             if of.kind in (COMPUTE, COPY):
-                kernels.setdefault((str(of.kind), of.op, of.layer, of.line, of.direction), []).append(label)
+                key = str(of.kind), of.op, of.layer, of.line, of.direction
+                kernels.setdefault(key, []).append(label)
                 continue
             self._add(sums, most, KINDS_OF_LABELS[of.kind], label, one, other)
         for key, labels in kernels.items():

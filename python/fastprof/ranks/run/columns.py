@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from fastprof.model.heading import Heading
 
+_AS_STEP: Final[dict[str, Any]] = {"same_unit": "step_ns"}
 _RANK: Final = Heading("rank", "rank", "", "number of the rank in the run")
 _PARTS: Final = (
-    Heading("compute_ns", "compute", "ns", "kernels other than communication run"),
-    Heading("copies_ns", "copies", "ns", "copies and memsets run, and no kernels", rank=2),
-    Heading("idle_ns", "idle", "ns", "neither work nor a call that work waits for"),
-    Heading("transfer_ns", "transfer", "ns", "work waits for a transfer: exposed communication"),
-    Heading("wait_ns", "waits", "ns", "work waits for another rank to arrive"),
+    Heading("compute_ns", "compute", "ns", "kernels other than communication run", **_AS_STEP),
+    Heading("copies_ns", "copies", "ns", "copies and memsets run, and no kernels",
+            rank=2, **_AS_STEP),
+    Heading("idle_ns", "idle", "ns", "neither work nor a call that work waits for",
+            **_AS_STEP),
+    Heading("transfer_ns", "transfer", "ns", "work waits for a transfer: exposed communication",
+            **_AS_STEP),
+    Heading("wait_ns", "waits", "ns", "work waits for another rank to arrive", **_AS_STEP),
 )
 
 RANKS: Final = (
@@ -23,7 +27,8 @@ RANKS: Final = (
     Heading("steps", "steps", "", "counted steps"),
     Heading("step_ns", "step", "ns", "mean length of a counted step"),
     *_PARTS,
-    Heading("hidden_ns", "hidden", "ns", "transfers while work runs: not part of the step", rank=1),
+    Heading("hidden_ns", "hidden", "ns", "transfers while work runs: not part of the step",
+            rank=1, **_AS_STEP),
     Heading("last", "last", "", "instances that other ranks waited for this one in", rank=1),
     Heading("waited_for_ns", "waited for", "ns", "work of other ranks waits for this one, a step"),
     Heading("offset_ns", "clock", "ns", "what is added to its times", in_text=False),
@@ -60,7 +65,8 @@ CAUSES: Final = (
     Heading("times", "last", "", "instances in which it was last for this cause"),
     Heading("waited_ns", "others wait", "ns", "GPU time that ranks waited for it, a step"),
     Heading("costs_ns", "step costs", "ns",
-            "what the replayed step is shorter if the rank is like the median one in this"),
+            "what the replayed step is shorter if the rank is like the median one in this",
+            same_unit="waited_ns"),
     Heading("where", "where", "", "layer, operator, shape or line with most of it",
             keeps_end=True),
 )  # fmt: skip
@@ -72,7 +78,7 @@ STEPS: Final = (
     Heading("start_ns", "start", "ns", "on the clock of the run", in_text=False),
     Heading("step_ns", "length", "ns", "length of the step"),
     *_PARTS,
-    Heading("hidden_ns", "hidden", "ns", "transfers while work runs"),
+    Heading("hidden_ns", "hidden", "ns", "transfers while work runs", **_AS_STEP),
 )
 
 INSTANCES: Final = (
@@ -98,7 +104,7 @@ UNMATCHED: Final = (
 CHANGES: Final = (
     Heading("change", "if", "", "what the replay assumes"),
     Heading("step_ns", "step", "ns", "mean length of a replayed step"),
-    Heading("saved_ns", "saved", "ns", "what it is shorter than as recorded"),
+    Heading("saved_ns", "saved", "ns", "what it is shorter than as recorded", **_AS_STEP),
     Heading("saved_share", "saved", "share", "by the step"),
 )
 

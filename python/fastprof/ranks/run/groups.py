@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastprof.ops.collectives.messages import COLLECTIVES, bus_bytes
+from fastprof.ranks.run.record import description
 from fastprof.ranks.run.waits import UNKNOWN
 
 if TYPE_CHECKING:
@@ -23,9 +24,8 @@ class _Kinds:
         names: dict[tuple[str, int], int] = {}
         self.of_group = []
         for group in instances.groups:
-            plain = "" if group.is_pair else _plain(group.name)
             size = group.size if group.size > 0 else len(group.ranks)
-            key = ("messages" if group.is_pair else plain, size)
+            key = ("messages" if group.is_pair else description(group.name), size)
             self.of_group.append(names.setdefault(key, len(names)))
         self.names = list(names)
         of_group = np.array([*self.of_group, -1], np.int64)
@@ -47,14 +47,6 @@ class _Kinds:
             shown = ", ".join(kinds[:_KINDS_SHOWN]) + (", ..." if len(kinds) > _KINDS_SHOWN else "")
             result.append(f"{name}: {shown}" if name else shown)
         return result
-
-
-def _plain(name: str) -> str:
-    """The description of a group, which groups of other ranks share; else its name."""
-    number, _, description = name.partition(" ")
-    if description:
-        return description
-    return "" if number.startswith("0x") else name
 
 
 def group_rows(run: RunData) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from fastprof._system.classes import NamedTuple, dataclass
 from fastprof.model.arrays import Int32, Int64
 from fastprof.ops.collectives.messages import SEND_RECEIVE
 from fastprof.ranks.run.align import Sequence as CallSequence
-from fastprof.ranks.run.align import NOWHERE, aligned, clustered
+from fastprof.ranks.run.align import NOWHERE, KnownClocks, aligned, clustered
 from fastprof.ranks.run.record import RankRecord, Signature
 
 
@@ -138,7 +138,8 @@ def match(records: Sequence[RankRecord], numbers: Sequence[int]) -> Instances:
     numbers : the rank number of each record
     """
     calls = run_calls(records)
-    matcher = _Matcher(calls, numbers)
+    world = max((record.world_size or -1 for record in records), default=-1)
+    matcher = _Matcher(calls, numbers, world)
     for key, parts in _by_group(calls, numbers):
         matcher.add(key, parts)
     return matcher.result()
@@ -189,15 +190,17 @@ def _by_group(
         for key, signatures in of_key.items():
             rows = first + np.flatnonzero(np.isin(own, signatures))
             parts.setdefault(key, []).append((rank, rows))
-    yield from parts.items()
+    # Long sequences tell the clocks, and these which calls of short ones are one.
+    yield from sorted(parts.items(), key=lambda part: -max(len(rows) for _, rows in part[1]))
 
 
 class _Matcher:
     """Collects instances."""
 
-    def __init__(self, calls: RunCalls, numbers: Sequence[int]) -> None:
-        self._calls, self._numbers = calls, numbers
+    def __init__(self, calls: RunCalls, numbers: Sequence[int], world: int) -> None:
+        self._calls, self._numbers, self._world = calls, numbers, world
         self._of_call = np.full(len(calls), -1, np.int32)
+        self._clocks = KnownClocks(len(numbers))
         self._groups: list[Group] = []
         self._sizes: list[int] = []  # instances of each group
         self._unmatched: list[Unmatched] = []
@@ -231,7 +234,8 @@ class _Matcher:
         return clustered(sequences, key.size)
 
     def _add_group(self, key: _Key, sequences: list[CallSequence]) -> None:
-        places, reasons = aligned(sequences, key.pair is None and self._has_numbers(sequences))
+        has_numbers = key.pair is None and self._has_numbers(sequences)
+        places, reasons = aligned(sequences, has_numbers, self._clocks)
         first = sum(self._sizes)
         known = [place[place != NOWHERE] for place in places]
         everywhere = np.concatenate(known)
@@ -246,6 +250,8 @@ class _Matcher:
             return
         ranks = tuple(sequence.rank for sequence in sequences)
         size = len(key.members) or key.size
+        if size < 0 and len(ranks) == len(self._numbers):
+            size = self._world  # a group that no record names, of all ranks
         members = key.pair or key.members
         self._groups.append(
             Group(key.name, ranks, members, 2 if key.pair else size, key.pair is not None)

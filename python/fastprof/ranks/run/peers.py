@@ -102,7 +102,8 @@ def peers_of(records: Sequence[RankRecord], waits: Waits, steps: Sequence[Int64]
     calls = waits.instances.calls
     same: dict[object, int] = {}
     ids = np.array(
-        [same.setdefault(of.same_call(), len(same)) for of in calls.signatures] or [0], np.int32
+        [same.setdefault(of.same_program(), len(same)) for of in calls.signatures] or [0],
+        np.int32,
     )
     sequences = [
         ids[calls.signature[calls.bounds[rank] : calls.bounds[rank + 1]]]

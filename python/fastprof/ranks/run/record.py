@@ -58,6 +58,16 @@ class Signature(NamedTuple):
         size = -1 if self.kind in _OWN_SIZES else self.size
         return self.kind, size, self.dtype, self.n_ranks
 
+    def same_program(self) -> tuple[object, ...]:
+        """What ranks that run one program agree in."""
+        return *self.same_call(), description(self.group), self.op, self.source >= 0, self.target >= 0
+
+
+def description(group: str) -> str:
+    """What groups of other ranks share of a name: its description; "" of numbers alone."""
+    number, _, text = group.partition(" ")
+    return text or ("" if number.startswith("0x") or number.isdigit() else number)
+
 
 class Label(NamedTuple):
     """What the chain does in a piece of its time.
@@ -190,7 +200,6 @@ class RankRecord:
     labels: list[Label]
     steps: RankSteps
     warnings: list[str]
-    version: str = __version__
 
     @property
     def path(self) -> str:
@@ -208,12 +217,14 @@ class RecordedFile:
     ranks : empty if the file has no GPU work with times
     options : key of the options, see `Options.text`
     seconds : time to read the file
+    version : version of fastprof
     """
 
     source: TraceFile
     ranks: list[RankRecord]
     options: str = ""
     seconds: float = 0.0
+    version: str = __version__
 
     @property
     def path(self) -> str:

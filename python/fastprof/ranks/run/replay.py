@@ -83,7 +83,7 @@ class RunReplay:
         most : replay about so many events: steps from the middle of the run
         """
         self._records, self._waits, self._steps = records, waits, steps
-        self._numbers = self._chosen_steps(most)
+        self.numbers = self._chosen_steps(most)
         self._selected = [self._selection(rank) for rank in range(len(records))]
         self._graph = _Graph(records, waits, self._selected)
         self.recorded = self._lengths(self._graph.run(self._graph.duration))
@@ -91,7 +91,7 @@ class RunReplay:
     @property
     def n_steps(self) -> int:
         """The steps of the run that are replayed."""
-        return len(self._numbers)
+        return len(self.numbers)
 
     def _chosen_steps(self, most: int) -> Int64:
         """The numbers of the steps of the run that count, those in the middle if there are many."""
@@ -112,11 +112,11 @@ class RunReplay:
     def _selection(self, rank: int) -> Selection:
         """The events from the beginning of the first chosen step to the end of the last."""
         record, own = self._records[rank], self._steps[rank]
-        rows = np.flatnonzero(np.isin(own, self._numbers))
+        rows = np.flatnonzero(np.isin(own, self.numbers))
         n = len(record.chain)
         if not len(rows):
             return Selection(0, 0)
-        if len(self._numbers) == len(np.unique(np.concatenate(list(self._steps)))):
+        if len(self.numbers) == len(np.unique(np.concatenate(list(self._steps)))):
             return Selection(0, n)
         time = record.chain.time
         first = int(np.searchsorted(time, record.steps.start[rows[0]], "right"))
@@ -129,7 +129,7 @@ class RunReplay:
         return self._lengths(self._graph.run(self._graph.changed(change)))
 
     def _lengths(self, time: Int64) -> Int64:
-        result = np.full((len(self._records), len(self._numbers)), -1, np.int64)
+        result = np.full((len(self._records), len(self.numbers)), -1, np.int64)
         for rank in range(len(self._records)):
             rows, number = self._windows(rank)
             for (start, end), step in zip(rows, number, strict=True):
@@ -141,7 +141,7 @@ class RunReplay:
     @computed_once
     def _all_windows(self) -> list[tuple[list[tuple[int, int]], list[int]]]:
         result = []
-        place = {number: i for i, number in enumerate(self._numbers.tolist())}
+        place = {number: i for i, number in enumerate(self.numbers.tolist())}
         for record, own, selected in zip(self._records, self._steps, self._selected, strict=True):
             time = record.chain.time
             start = np.searchsorted(time, record.steps.start, "right") - 1
@@ -244,6 +244,10 @@ class _Graph:
         self._after[waited] = waits_at
         self._connect_chain(events)
         self._connect_calls(events, arrived, arrival, member, waited, waits_at)
+        # Of clocks that do not fit, edges against the order are left out.
+        nodes = np.arange(size)
+        self._lag[(self._source // 2 >= nodes) & (nodes > 0)] = _NO_EDGE
+        self._source[self._lag == _NO_EDGE] = 0
 
     def _edge(self, slot: int, nodes: Int64, source: Int64, at_end: bool, lag: Int64) -> None:
         self._source[slot, nodes] = 2 * source + at_end
@@ -501,12 +505,12 @@ def like_median(peers: Peers, ranks: Sequence[int], kinds: Sequence[int] | None)
 
     ranks : those that change; kinds : of labels, None for all
     """
-    return _moved(peers, ranks, kinds, lambda time: np.nanmedian(time, axis=0), both_ways=True)
+    return _moved(peers, ranks, kinds, _lower_median, both_ways=True)
 
 
 def no_slower(peers: Peers, ranks: Sequence[int], kinds: Sequence[int] | None) -> list[Int64 | None]:
     """The same where the rank takes longer than the median one; else as recorded."""
-    return _moved(peers, ranks, kinds, lambda time: np.nanmedian(time, axis=0), both_ways=False)
+    return _moved(peers, ranks, kinds, _lower_median, both_ways=False)
 
 
 def equal_work(peers: Peers) -> list[Int64 | None]:
@@ -547,6 +551,12 @@ def _moved(
                 extra = _missing(time[row], usual, both_ways)
                 moved = peers.time_by_kind(rank) + np.rint(own * (scale - 1)).astype(np.int64)
                 result[rank] = moved + _at_ends(peers, rank, first, extra)
+    return result
+
+
+def _lower_median(time: Floats) -> Floats:
+    """[positions] The median over ranks; of two, the shorter."""
+    result: Floats = np.nanpercentile(time, 50, axis=0, method="lower")
     return result
 
 

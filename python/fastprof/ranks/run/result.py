@@ -8,15 +8,25 @@ from typing import Any, Final
 import numpy as np
 
 from fastprof._system.threads import computed_once
+from fastprof._version import __version__
 from fastprof.errors import FastprofError
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Ints
 from fastprof.model.heading import Heading
-from fastprof.model.table import ColumnData, Floats, Table, texts
+from fastprof.model.table import SCHEMA, ColumnData, Floats, Table, texts
 from fastprof.ranks.all_ranks import assign_ranks, rank_in_name
 from fastprof.ranks.run import columns as headings
-from fastprof.ranks.run.causes import COPIES, SLOWER, UNEVEN, Cause, Explained, explain
-from fastprof.ranks.run.changes import parse_change
+from fastprof.ranks.run.causes import (
+    BEFORE,
+    COPIES,
+    SCHEDULE,
+    SLOWER,
+    UNEVEN,
+    Cause,
+    Explained,
+    explain,
+)
+from fastprof.ranks.run.changes import STRAGGLERS, parse_change
 from fastprof.ranks.run.clocks import Clocks, estimated_clocks, hosts_of, recorded_clocks
 from fastprof.ranks.run.match import Instances, match
 from fastprof.ranks.run.peers import Peers, peers_of
@@ -218,7 +228,38 @@ class RunData:
         numbers = {rank_in_name(path) for path in names}
         return [rank for rank in self.missing if rank in numbers]
 
-    # ------------------------------------------------------------------ tables
+    def lines(self) -> list[str]:
+        """The first screen in words: the answer, what a rank does, what is missing."""
+        from fastprof.ranks.run.text import lines_of
+
+        return lines_of(self)
+
+    def tables(self) -> list[tuple[str, Table]]:
+        """The tables of the first screen, with titles."""
+        from fastprof.ranks.run.text import tables_of
+
+        return tables_of(self)
+
+    def facts(self, changes: Sequence[str] = ()) -> dict[str, Any]:
+        """The first screen as values for JSON; times in ns, unknown is None."""
+        tables = {
+            "ranks": self.ranks,
+            "groups": self.groups,
+            "causes": self.causes,
+            "stages": self.stages(),
+            "what_if": self.what_if(changes or [STRAGGLERS]),
+        }
+        step = self.step_ns
+        return {
+            "fastprof": __version__,
+            "schema": SCHEMA,
+            "files": len(self.files) + len(self.failures),
+            "failures": [failure.error for failure in self.failures],
+            "missing": self.missing,
+            "step_ns": None if np.isnan(step) else step,
+            "answer": self.lines()[0],
+            **{name: [*map(dict, table.rows())] for name, table in tables.items()},
+        }
 
     @computed_once
     def ranks(self) -> Table:
@@ -279,8 +320,13 @@ class RunData:
 
     @property
     def findings(self) -> list[CauseRow]:
-        """The causes that cost at least 1 % of the step."""
-        return [row for row in self.cause_rows if row.weight >= FINDING * self.step_ns]
+        """The causes that cost at least 1 % of the step.
+
+        Not the schedule of a pipeline, nor, where several steps are recorded, what precedes them.
+        """
+        least = FINDING * self.step_ns
+        others = {SCHEDULE, BEFORE} if self.n_steps > 1 else {SCHEDULE}
+        return [row for row in self.cause_rows if row.weight >= least and row.name not in others]
 
     def number(self, rank: int) -> int | None:
         """The number of a rank; None for one without a file."""
@@ -487,7 +533,7 @@ def _where(labels: Sequence[Label], label: int) -> str | None:
         return None
     of = labels[label]
     parts = [of.layer, of.op, of.shape] if of.op else [of.layer]
-    text = " ".join(part for part in parts if part)
+    text = " ".join(part.rstrip(",") for part in parts if part)
     return " ".join(part for part in (text, of.line) if part) or None
 
 

@@ -17,7 +17,7 @@ from fastprof.analysis.idle.causes import Cause, Host, split
 from fastprof.analysis.idle.gaps import SHORTEST, places
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.steps.windows import windows_of
-from fastprof.model.arrays import Int32, Int64, UInt8, unique
+from fastprof.model.arrays import Bools, Int32, Int64, UInt8, unique
 from fastprof.model.columns import Values
 from fastprof.model.trace import NO_TIME
 from fastprof.profile.data import ProfileData
@@ -43,7 +43,8 @@ _LOCATED: Final = 100_000  # ns; the places of shorter gaps are not told
 _OF_GPU: Final = (
     Cause.DEPENDENCY, Cause.LATENCY, Cause.SYNC, Cause.BLOCKING_COPY, Cause.UNKNOWN,
 )  # fmt: skip
-_PENDING: Final = 4  # calls examined for the one that work waits for
+_FOLLOWS_NS: Final = 20_000  # from the end of a call to the start of one that waits for it
+_PENDING: Final = 8  # calls examined for the one that work waits for
 
 
 def records_of(
@@ -128,7 +129,8 @@ class _Shared:
         """The columns of a rank."""
         calls, signatures, launch = self._calls(work)
         steps = self._steps(pid, device)
-        chain, labels = _ChainMaker(self, work, calls, launch, steps).chain()
+        channel = np.array([one.channel for one in signatures] or [0], np.int32)[calls.signature]
+        chain, labels = _ChainMaker(self, work, calls, launch, channel, steps).chain()
         return {
             "calls": calls, "signatures": signatures, "chain": chain, "labels": labels,
             "steps": steps,
@@ -222,7 +224,13 @@ class _ChainMaker:
     """Computes the chain of one rank."""
 
     def __init__(
-        self, shared: _Shared, work: GpuWork, calls: Calls, launch: Int64, steps: RankSteps
+        self,
+        shared: _Shared,
+        work: GpuWork,
+        calls: Calls,
+        launch: Int64,
+        channel: Int32,
+        steps: RankSteps,
     ) -> None:
         self._shared, self._calls, self._steps = shared, calls, steps
         self._work = work.take(np.flatnonzero(work.kind != COMMUNICATION))
@@ -231,6 +239,7 @@ class _ChainMaker:
         starts.append(steps.start[:1])
         self._begin = int(np.concatenate(starts).min())
         self._end = int(np.concatenate(ends).max())
+        self._channel = channel
         self._arrival = self._arrivals(launch)
         # Work of other streams may end later: when all work so far has ended.
         until = np.maximum.accumulate(self._work.end) if len(self._work) else self._work.end
@@ -250,7 +259,24 @@ class _ChainMaker:
         place = np.searchsorted(launched[order], launch)
         ready = np.where(place > 0, done[np.maximum(place - 1, 0)], self._begin)
         arrival = np.minimum(start, np.maximum(ready, launch))
-        return np.maximum(np.where(launch == NO_TIME, start, arrival), self._begin)
+        arrival = np.where(launch == NO_TIME, start, arrival)
+        # Without work between them, a call may follow the end of one that the work waits for.
+        follows = self._follows_another(launch) & (start - arrival > _FOLLOWS_NS)
+        return np.maximum(np.where(follows, start, arrival), self._begin)
+
+    def _follows_another(self, launch: Int64) -> Bools:
+        """Whether a call starts just after one of another stream, launched before it, ends."""
+        calls = self._calls
+        order = np.argsort(calls.end, kind="stable")
+        place = np.searchsorted(calls.end[order], calls.start, "right") - 1
+        other = order[np.maximum(place, 0)]
+        result: Bools = (
+            (place >= 0)
+            & (calls.start - calls.end[other] <= _FOLLOWS_NS)
+            & (self._channel[other] != self._channel)
+            & (launch[other] < launch)
+        )
+        return result
 
     def chain(self) -> tuple[Chain, list[Label]]:
         """The chain and its labels."""
@@ -312,9 +338,10 @@ class _ChainMaker:
         return piece, cause, ns, target.astype(np.int32)
 
     def _pending(self, pieces: _Pieces) -> Int32:
-        """The call that ends first of those that are launched but not done in each piece, -1.
+        """The call that work waits for in each piece, -1 for none.
 
-        Of gaps that end before it does, none: work did not wait for it.
+        The last one to end in a gap lets the work go on, from its arrival. Before that, it is the
+        one that ends last before this arrival: the host waited for it, or its stream.
         """
         calls = self._calls
         result = np.full(len(pieces.start), -1, np.int32)
@@ -322,12 +349,13 @@ class _ChainMaker:
             return result
         order = np.argsort(calls.end, kind="stable")
         ends, arrival = calls.end[order], self._arrival[order]
-        place = np.searchsorted(ends, pieces.start, "right")
-        for n in range(_PENDING):
-            i = np.minimum(place + n, len(order) - 1)
-            fits = (place + n < len(order)) & (arrival[i] <= pieces.start) & (result < 0)
-            fits &= ends[i] <= pieces.gap_end
-            result[fits] = order[i[fits]]
+        limit = pieces.gap_end
+        for _ in range(_PENDING):
+            place = np.searchsorted(ends, limit, "right") - 1
+            is_pending = (place >= 0) & (np.append(ends, 0)[place] > pieces.start)
+            fits = is_pending & (result < 0) & (np.append(arrival, 0)[place] <= pieces.start)
+            result[fits] = order[place[fits]]
+            limit = np.where(is_pending, np.append(arrival, 0)[place], limit)
         return result
 
     def _events(self, waited: Int64) -> tuple[Int64, UInt8, Int32]:

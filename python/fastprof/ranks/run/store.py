@@ -1,0 +1,227 @@
+"""A directory of the records of ranks, a NumPy file per trace, so unchanged traces are read once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from fastprof._system.output_file import output_file
+from fastprof._version import __version__
+from fastprof.errors import DAMAGED
+from fastprof.model.arrays import Bools
+from fastprof.ranks.files import TraceFile, source_of
+from fastprof.ranks.run.record import (
+    KINDS_OF_LABELS,
+    Calls,
+    Chain,
+    Label,
+    RankRecord,
+    RankSteps,
+    RecordedFile,
+    Signature,
+)
+from fastprof.ranks.store import StoreError
+
+_PARTS: Final[dict[str, tuple[str, ...]]] = {
+    "calls": ("start", "end", "signature", "seq"),
+    "chain": ("time", "kind", "call", "blocked", "offsets", "label", "ns", "count"),
+    "steps": ("number", "start", "end", "is_counted"),
+}
+_FACTS: Final = (
+    "format", "rank", "world_size", "place", "n_places", "pid", "device", "gpu", "n_gpus",
+    "warnings",
+)  # fmt: skip
+_TYPES: Final = {
+    "signature": np.int32, "seq": np.int32, "kind": np.uint8, "call": np.int32, "label": np.int32,
+    "count": np.int32, "is_counted": np.bool_,
+}  # fmt: skip
+
+
+class RecordStore:
+    """A directory of records.
+
+    Parameters
+    ----------
+    directory : created if it does not exist
+    options : key of the options; records made with other options are ignored
+
+    Raises
+    ------
+    StoreError
+        The directory cannot be created.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str], options: str) -> None:
+        self._directory, self._options = Path(directory), options
+        self._damaged: dict[str, str] = {}
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(
+                f"{directory}: cannot be used as a directory of results: {error.strerror}"
+            ) from error
+
+    def path_of(self, path: str) -> Path:
+        """The file of a trace's records: its name and a hash of its path."""
+        where = hashlib.blake2b(os.fsencode(os.path.abspath(path)), digest_size=4).hexdigest()
+        name = os.path.basename(path).encode("utf-8", "replace").decode()
+        return self._directory / f"{name}-{where}.ranks.npz"
+
+    def find(self, path: str) -> RecordedFile | None:
+        """The stored records of an unchanged trace, made by this version of fastprof with the same
+        options; None if there are no readable ones."""
+        stored = self.path_of(path)
+        if not os.path.lexists(stored):
+            return None
+        try:
+            source = source_of(path)
+            if not stat.S_ISREG(os.lstat(stored).st_mode):  # a pipe would block
+                raise ValueError("is not a regular file")
+            file = _read(stored)
+        except DAMAGED:
+            self._damaged[path] = f"{stored}: is damaged; {path} is read again"
+            return None
+        made = file.version, file.options
+        if made != (__version__, self._options) or not file.source.is_same(source):
+            return None
+        ranks = [replace(record, source=source) for record in file.ranks]
+        return replace(file, source=source, ranks=ranks)
+
+    def problem(self, path: str) -> str:
+        """What is wrong with the stored records of a trace that `find` was asked for, or ""."""
+        return self._damaged.get(path, "")
+
+    def add(self, file: RecordedFile) -> None:
+        """Store records, replacing older ones atomically; never a directory in their place.
+
+        Raises
+        ------
+        StoreError
+            The file cannot be written.
+        """
+        path = self.path_of(file.source.path)
+        if path.is_dir() and not path.is_symlink():
+            return  # `problem` tells
+        arrays = {
+            f"{number}/{part}/{name}": getattr(getattr(record, part), name)
+            for number, record in enumerate(file.ranks)
+            for part, names in _PARTS.items()
+            for name in names
+        }
+        facts = json.dumps(_facts(file)).encode()
+        try:
+            with output_file(path, is_own=True) as out:
+                np.savez(out, facts=np.frombuffer(facts, np.uint8), **arrays)
+        except OSError as error:
+            raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def _facts(file: RecordedFile) -> dict[str, Any]:
+    return {
+        "source": asdict(file.source),
+        "options": file.options,
+        "version": file.version,
+        "seconds": file.seconds,
+        "ranks": [
+            {
+                **{name: getattr(record, name) for name in _FACTS},
+                "begin": record.chain.begin,
+                "steps": record.steps.source,
+                "signatures": record.signatures,
+                "labels": record.labels,
+            }
+            for record in file.ranks
+        ],
+    }
+
+
+def _read(path: Path) -> RecordedFile:
+    """Read records. Invalid files raise various errors, see `RecordStore.find`."""
+    with np.load(path, allow_pickle=False) as arrays:
+        facts = json.loads(arrays["facts"].tobytes())
+        source = TraceFile(**facts["source"])
+        ranks = [
+            _record(source, number, of_rank, arrays)
+            for number, of_rank in enumerate(facts["ranks"])
+        ]
+    for record in ranks:
+        _check(record)
+    made = facts["options"], float(facts["seconds"]), facts["version"]
+    return RecordedFile(source, ranks, *made)
+
+
+def _record(
+    source: TraceFile, number: int, facts: Mapping[str, Any], arrays: Mapping[str, Any]
+) -> RankRecord:
+    parts = {
+        part: {
+            name: np.ascontiguousarray(arrays[f"{number}/{part}/{name}"], _TYPES.get(name, np.int64))
+            for name in names
+        }
+        for part, names in _PARTS.items()
+    }
+    signatures = [
+        Signature(*row[:4], tuple(row[4]), *row[5:]) for row in facts["signatures"]
+    ]
+    return RankRecord(
+        source=source,
+        calls=Calls(**parts["calls"]),
+        signatures=signatures,
+        chain=Chain(begin=int(facts["begin"]), **parts["chain"]),
+        labels=[Label(*row) for row in facts["labels"]],
+        steps=RankSteps(source=str(facts["steps"]), **parts["steps"]),
+        **{name: facts[name] for name in _FACTS},
+    )
+
+
+def _check(record: RankRecord) -> None:
+    """Raise ValueError if some value is impossible."""
+    calls, chain, steps = record.calls, record.chain, record.steps
+    n_entries = len(chain.label)
+    is_possible = (
+        len({len(getattr(calls, name)) for name in _PARTS["calls"]}) == 1
+        and len({len(array) for array in (chain.time, chain.kind, chain.call, chain.blocked)}) == 1
+        and len({len(array) for array in (chain.label, chain.ns, chain.count)}) == 1
+        and len({len(getattr(steps, name)) for name in _PARTS["steps"]}) == 1
+        and len(chain.offsets) == len(chain) + 1
+        and chain.offsets[0] == 0
+        and chain.offsets[-1] == n_entries
+        and (np.diff(chain.offsets) >= 0).all()
+        and (np.diff(chain.time) >= 0).all()
+        and (chain.ns >= 0).all()
+        and (chain.blocked >= 0).all()
+        and _within(calls.signature, len(record.signatures))
+        and _within(chain.call[chain.call >= 0], len(calls))
+        and _within(chain.label, len(record.labels))
+        and _within(chain.kind, 3)
+        and all(0 <= label.kind < len(KINDS_OF_LABELS) for label in record.labels)
+        and all(isinstance(text, str) for text in (record.format, record.gpu, *record.warnings))
+        and all(isinstance(text, str) for label in record.labels for text in label[1:])
+        and all(_is_signature(signature) for signature in record.signatures)
+    )
+    if not is_possible:
+        raise ValueError("a value is impossible")
+
+
+def _within(values: np.ndarray, n: int) -> bool:
+    result: Bools = (values >= 0) & (values < n)
+    return bool(result.all())
+
+
+def _is_signature(signature: Signature) -> bool:
+    texts = (signature.kind, signature.dtype, signature.group, *signature[-3:])
+    numbers = (
+        signature.size, signature.n_ranks, signature.channel, signature.source, signature.target,
+        *signature.members,
+    )  # fmt: skip
+    return all(isinstance(text, str) for text in texts) and all(
+        type(number) is int and -1 <= number < 1 << 62 for number in numbers
+    )
