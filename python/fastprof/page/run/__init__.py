@@ -8,10 +8,7 @@ from fastprof._system.garbage import uncollected
 from fastprof.model.numbers import quantity
 from fastprof.model.page import Page
 from fastprof.page.build import build
-from fastprof.page.run.answer import answer
-from fastprof.page.run.heat import heat
-from fastprof.page.run.lanes import lanes
-from fastprof.page.run.tables import tables, what_if
+from fastprof.page.run import answer, heat, lanes, tables
 from fastprof.page.section import Link
 from fastprof.ranks.run.pictures import step_waits
 from fastprof.ranks.run.result import RunData
@@ -25,11 +22,11 @@ def page_of_run(run: RunData, *, each: Mapping[int, str] | None = None) -> Page:
     with uncollected():
         waits = step_waits(run)
         sections = [
-            answer(run, waits, _links(run, each or {})),
-            heat(run, waits),
-            lanes(run, waits),
-            what_if(run),
-            tables(run),
+            answer.section(run, waits, _links(run, each or {})),
+            heat.section(run, waits),
+            lanes.section(run, waits),
+            tables.what_if(run),
+            tables.section(run),
         ]
         return Page(build(_title(run), _about(run), sections))
 
@@ -40,13 +37,11 @@ def _title(run: RunData) -> str:
 
 def _about(run: RunData) -> list[str]:
     gpus = sorted({record.gpu for record in run.records if record.gpu})
-    hosts = len(set(run.clocks.host.tolist()))
     return [
         *gpus[:3],
-        f"{run.n_steps} steps",
+        f"{run.n_steps} {'step' if run.n_steps == 1 else 'steps'}",
         f"{quantity(run.step_ns, 'ns')} a step",
-        f"{len(run.instances):,} instances of collectives",
-        "1 clock" if hosts == 1 else f"{hosts} clocks, {run.clock}",
+        f"{len(run.instances):,} collectives",
     ]
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Final
 
 import numpy as np
 
 from fastprof.model.numbers import quantity
 from fastprof.page.section import Card, Chart, Fact, Link, Section
-from fastprof.ranks.run.causes import SCHEDULE, TRANSFER
+from fastprof.ranks.run.causes import LATE_START, SCHEDULE, TRANSFER
 from fastprof.ranks.run.pictures import StepWaits
 from fastprof.ranks.run.result import CauseRow, RunData
+from fastprof.ranks.run.text import lines_of
 from fastprof.ranks.run.waits import PARTS, UNKNOWN
 
 _CARDS: Final = 3
@@ -27,57 +29,32 @@ _PARTS: Final = (
 )
 
 
-def answer(run: RunData, waits: StepWaits, links: Sequence[Link]) -> Section:
-    """The step in numbers, the causes that cost most, the parts of the step of each rank."""
+def section(run: RunData, waits: StepWaits, links: Sequence[Link]) -> Section:
+    """The lines of the first screen, the causes that cost most, the parts of the step of ranks."""
+    lines = lines_of(run)
+    blocks = [list(block) for is_line, block in groupby(lines, key=bool) if is_line]
+    problems = [block for block in blocks[1:] if not block[0].startswith("what holds")][1:]
     missing = [failure.error for failure in run.failures[:_MOST_NAMED]]
-    missing += [f"{path}: no GPU work with times" for path in run.empty[:_MOST_NAMED]]
-    if run.missing:
-        missing.append(
-            f"No file of {_named(run.missing)} of the run: waits for a missing rank are estimated "
-            "from the time that transfers take longer than the fastest of their kind."
-        )
     return Section(
         "answer",
         "The answer",
-        list(_lead(run)),
+        [_sentences(block) for block in blocks[:2]],
         list(_facts(run, waits)),
         [_bars(run)] if len(run) else [],
         list(_cards(run)),
-        missing=missing,
+        missing=[*missing, *(_sentences([line]) for block in problems for line in block)],
         links=links,
     )
 
 
-def _named(numbers: Sequence[int]) -> str:
-    shown = ", ".join(map(str, numbers[:_MOST_NAMED]))
-    rest = len(numbers) - _MOST_NAMED
-    return f"rank{'s' if len(numbers) > 1 else ''} {shown}" + (
-        f" and {rest} more" if rest > 0 else ""
-    )
+def _sentences(lines: Sequence[str]) -> str:
+    return " ".join(f"{line[:1].upper()}{line[1:]}." for line in lines)
 
 
 def _mean(run: RunData, name: str) -> float:
     values = run.mean_parts[:, PARTS.index(name)]
     values = values[~np.isnan(values)]
     return float(values.mean()) if len(values) else 0.0
-
-
-def _lead(run: RunData) -> Iterator[str]:
-    wait, step = _mean(run, "wait"), max(run.step_ns, 1.0)
-    if not run.waits.is_shared.any():
-        yield "No collective has two ranks with a file: waits are unknown."
-        return
-    yield (
-        f"The mean step takes {quantity(run.step_ns, 'ns')}. In {quantity(wait, 'ns')} of it "
-        f"({wait / step:.0%}) the work of a rank waits for other ranks, in "
-        f"{quantity(_mean(run, 'transfer'), 'ns')} for transfers."
-    )
-    own = _own(run)
-    if own:
-        for row in own[:_CARDS]:
-            yield f"{_title(run, row)}: {_costs(run, row)}."
-    else:
-        yield "No rank makes the others wait for 1% of the step or more."
 
 
 def _own(run: RunData) -> list[CauseRow]:
@@ -88,14 +65,6 @@ def _title(run: RunData, row: CauseRow) -> str:
     number = run.number(row.rank)
     rank = "A rank without a file" if number is None else f"Rank {number}"
     return f"{rank}: {row.name}"
-
-
-def _costs(run: RunData, row: CauseRow) -> str:
-    waited = f"the other ranks wait {quantity(row.waited, 'ns')} of GPU time a step"
-    if np.isnan(row.costs):
-        return waited
-    share = row.costs / max(run.step_ns, 1.0)
-    return f"the step is {quantity(row.costs, 'ns')} ({share:.0%}) shorter without it; {waited}"
 
 
 def _facts(run: RunData, waits: StepWaits) -> Iterator[Fact]:
@@ -124,12 +93,18 @@ def _cards(run: RunData) -> Iterator[Card]:
             _title(run, row),
             f"saves {quantity(row.costs, 'ns')} a step ({share:.0%})" if known else "",
             [
-                ("others wait", f"{quantity(row.waited, 'ns')} of GPU time a step"),
+                ("others wait", _waited(run, row)),
                 *([("last", f"in {row.times:,} instances of collectives")] if row.times else []),
                 *([("where", row.where)] if row.where else []),
             ],
             find="" if row.rank == UNKNOWN else f"rank {run.number(row.rank)}",
         )
+
+
+def _waited(run: RunData, row: CauseRow) -> str:
+    if row.name == LATE_START:
+        return f"{quantity(row.waited * max(run.n_steps, 1), 'ns')} of GPU time, once"
+    return f"{quantity(row.waited, 'ns')} of GPU time a step"
 
 
 def _bars(run: RunData) -> Chart:

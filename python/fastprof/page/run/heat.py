@@ -28,7 +28,7 @@ _WAITING: Final = (
 )
 
 
-def heat(run: RunData, waits: StepWaits) -> Section:
+def section(run: RunData, waits: StepWaits) -> Section:
     """The map of ranks and steps, and who waits for whom."""
     title = "Waits by rank and step"
     if not len(waits.steps):

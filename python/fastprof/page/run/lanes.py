@@ -40,7 +40,7 @@ class _Range(NamedTuple):
     end: int
 
 
-def lanes(run: RunData, waits: StepWaits) -> Section:
+def section(run: RunData, waits: StepWaits) -> Section:
     """A lane for each rank; a click opens it to its streams."""
     title = "Ranks on one clock"
     if not len(waits.steps):

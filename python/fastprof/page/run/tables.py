@@ -28,7 +28,7 @@ def what_if(run: RunData) -> Section:
     )
 
 
-def tables(run: RunData) -> Section:
+def section(run: RunData) -> Section:
     """Ranks, groups, causes, stages, steps, calls that match none."""
     found: list[tuple[str, Table]] = [
         ("Ranks", run.ranks),
