@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from bench.ranks import faults, programs, truth
-from fastprof.api.ranks import Ranks, open_ranks
+
+from fastprof.api.ranks import Ranks
 from fastprof.ranks.work import Options, work
 
 NAMES = {

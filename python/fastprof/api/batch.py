@@ -13,9 +13,11 @@ from fastprof.errors import FastprofError
 from fastprof.ranks.files import find
 from fastprof.ranks.local import run_local, run_on_cluster
 from fastprof.ranks.result import BatchData
-from fastprof.ranks.store import Store
+from fastprof.ranks.run.record import RecordedFile
 from fastprof.ranks.run.store import RecordStore
-from fastprof.ranks.work import Failure, Options, Result
+from fastprof.ranks.store import Store
+from fastprof.ranks.summary import Summary
+from fastprof.ranks.work import Options, Result
 
 if TYPE_CHECKING:
     from fastprof.model.page import Page
@@ -151,12 +153,12 @@ def gather(
     keep : results of earlier runs, and for those of this one
     """
     results: dict[str, Result] = {}
-    with _shown(progress) as show:
-        with closing(_results(paths, options, keep, jobs, memory, client)) as done:
-            for result, stored in done:
-                results[result.path] = result
-                problem = "" if keep is None else keep.problem(result.path)
-                show(Done(result, stored, len(results), len(paths), problem))
+    found = closing(_results(paths, options, keep, jobs, memory, client))
+    with _shown(progress) as show, found as done:
+        for result, stored in done:
+            results[result.path] = result
+            problem = "" if keep is None else keep.problem(result.path)
+            show(Done(result, stored, len(results), len(paths), problem))
     return [results[path] for path in paths]
 
 
@@ -224,6 +226,8 @@ def _results(
         results = run_local(todo, options, jobs or usable_cores(), memory)
     with closing(results):
         for result in results:
-            if store is not None and not isinstance(result, Failure):
+            if isinstance(store, RecordStore) and isinstance(result, RecordedFile):
+                store.add(result)
+            if isinstance(store, Store) and isinstance(result, Summary):
                 store.add(result)
             yield result, False

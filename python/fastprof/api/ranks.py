@@ -10,7 +10,8 @@ from fastprof.api.batch import Done, check_workers, gather
 from fastprof.ranks.files import find
 from fastprof.ranks.run.result import RanksError, RunData
 from fastprof.ranks.run.store import RecordStore
-from fastprof.ranks.work import Failure, Options
+from fastprof.ranks.summary import Summary
+from fastprof.ranks.work import Options
 
 __all__ = ["Ranks", "RanksError", "open_ranks"]
 
@@ -78,8 +79,4 @@ def open_ranks(
     options = Options(ops=costs, graph_capture=captures, ranks=True, steps=steps)
     keep = None if store is None else RecordStore(store, options.text())
     results = gather(find(paths, pattern), options, keep, jobs, memory, client, progress)
-    return Ranks([result for result in results if not _is_summary(result)], clock)
-
-
-def _is_summary(result: Any) -> bool:
-    return not isinstance(result, Failure) and not hasattr(result, "ranks")
+    return Ranks([result for result in results if not isinstance(result, Summary)], clock)

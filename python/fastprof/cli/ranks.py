@@ -150,3 +150,4 @@ def _changes(ranks: Ranks, arguments: argparse.Namespace) -> Table:
         return ranks.what_if(arguments.what_if)
     except RanksError as error:
         arguments.error(str(error))
+        raise AssertionError from error  # `error` exits

@@ -218,9 +218,7 @@ def recorded_message(record: Collective) -> Message:
     )
     kind = kind_of(record.name)
     message = _message(kind, given, got, record.dtype, record.ranks or None, record.group)
-    return replace(
-        message, members=record.members, source=record.source, target=record.target
-    )
+    return replace(message, members=record.members, source=record.source, target=record.target)
 
 
 def kernel_message(name: str, message: Message | None = None) -> Message:

@@ -13,6 +13,7 @@ from fastprof._system.classes import NamedTuple
 from fastprof.model.arrays import Bools, Int32, Int64
 
 NOWHERE: Final = np.iinfo(np.int64).min  # the place of a call without an instance
+_OTHERS: Final = "their kinds or sizes differ from those of the other ranks"
 _SAMPLE: Final = 256  # calls compared for one shift
 _MOST_SHIFTS: Final = 4096
 _ALIKE: Final = 0.95  # of the calls of a shift have the same signature
@@ -20,6 +21,8 @@ _LEAST_SHARE: Final = 0.5  # of the shorter sequence overlaps
 _CLOSE: Final = 0.25  # of the time between calls: ends that differ less belong together
 _CLOSE_NS: Final = 20_000
 _SAME_CLOCK_NS: Final = 500_000  # clocks as recorded that differ less may be one
+_FEW: Final = 12
+_FEWEST: Final = 4  # calls whose ends can tell a shift
 _CLEARLY: Final = 0.5  # of the next spread
 
 
@@ -133,8 +136,7 @@ def aligned(
         differs = _differs(base, sequence, fit.shift)
         place[differs] = NOWHERE
         places.append(place)
-        reasons.append("their kinds or sizes differ from those of the other ranks"
-                       if differs.any() else "")  # fmt: skip
+        reasons.append(_OTHERS if differs.any() else "")
     return places, reasons
 
 
@@ -156,8 +158,7 @@ def _numbered(sequences: Many[Sequence]) -> tuple[list[Int64], list[str]]:
         wanted = np.array([usual[number] for number in sequence.seq.tolist()], np.int32)
         fits = wanted == sequence.same
         places.append(np.where(fits, sequence.seq.astype(np.int64), NOWHERE))
-        reasons.append("" if fits.all()
-                       else "their kinds or sizes differ from those of the other ranks")  # fmt: skip
+        reasons.append("" if fits.all() else _OTHERS)
     return places, reasons
 
 
@@ -185,9 +186,9 @@ def best_fit(base: Sequence, sequence: Sequence, is_same_clock: bool = False) ->
     length repeat, but not to the microsecond.
     """
     by_clock = _fit(base, sequence, _by_clock(base, sequence))
-    if by_clock.is_close and by_clock.apart <= max(_CLOSE * by_clock.interval, _CLOSE_NS):
-        if is_same_clock or by_clock.apart <= _SAME_CLOCK_NS:
-            return by_clock
+    is_near = by_clock.apart <= max(_CLOSE * by_clock.interval, _CLOSE_NS)
+    if by_clock.is_close and is_near and (is_same_clock or by_clock.apart <= _SAME_CLOCK_NS):
+        return by_clock
     fits = [_fit(base, sequence, shift) for shift in _shifts(base, sequence)]
     fits = [fit for fit in fits if np.isfinite(fit.spread)]
     if not fits:
@@ -212,7 +213,7 @@ def _by_clock(base: Sequence, sequence: Sequence) -> int:
 def _shifts(base: Sequence, sequence: Sequence) -> list[int]:
     """Shifts that bring the rarest signature of a sequence upon one of its own."""
     n, m = len(base.rows), len(sequence.rows)
-    least = max(1, int(_LEAST_SHARE * min(n, m)))
+    least = min(max(_FEWEST, int(_LEAST_SHARE * min(n, m))), n, m)
     values, counts = np.unique(sequence.same, return_counts=True)
     in_base = np.array([np.count_nonzero(base.same == value) for value in values.tolist()])
     shared = np.flatnonzero(in_base)
@@ -242,9 +243,10 @@ def _fit(base: Sequence, sequence: Sequence, shift: int) -> Fit:
         return Fit(shift, np.inf, interval, n, False)
     rows = rows[alike]
     apart = base.end[rows] - sequence.end[rows - shift]
-    spread = from_line(base.end[rows], apart)
-    middle = float(np.median(np.abs(apart)))
-    return Fit(shift, float(np.median(np.abs(spread))), interval, n, False, middle)
+    left = np.abs(from_line(base.end[rows], apart))
+    # Few calls fit a line by chance: all of them must.
+    spread = float(np.median(left) if len(left) > _FEW else left.max())
+    return Fit(shift, spread, interval, n, False, float(np.median(np.abs(apart))))
 
 
 def _interval(base: Sequence, sequence: Sequence) -> float:
@@ -258,7 +260,7 @@ def from_line(time: Int64, apart: Int64) -> npt.NDArray[np.float64]:
     x = (time - time[0]).astype(np.float64)
     y = (apart - apart[0]).astype(np.float64)
     half = len(x) // 2
-    if half >= 4:
+    if half >= 2:
         left, right = slice(None, half), slice(half, None)
         run = np.median(x[right]) - np.median(x[left])
         slope = (np.median(y[right]) - np.median(y[left])) / run if run > 0 else 0.0

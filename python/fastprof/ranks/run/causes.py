@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._system.classes import NamedTuple
+from fastprof.analysis.idle.causes import CAUSES
 from fastprof.model.arrays import Int32, Int64
 from fastprof.ranks.run.peers import Peers
 from fastprof.ranks.run.record import (
@@ -16,11 +17,10 @@ from fastprof.ranks.run.record import (
     COMPUTE,
     COPY,
     KINDS_OF_LABELS,
-    WAITED,
     Label,
     RankRecord,
 )
-from fastprof.ranks.run.waits import UNKNOWN, Exposed, Waits
+from fastprof.ranks.run.waits import UNKNOWN, Exposed, Waits, earlier_calls
 
 SLOWER, UNEVEN, COPIES = "slower GPU", "uneven work", "copies"
 TRANSFER, SCHEDULE, BEFORE = "transfer", "pipeline schedule", "before the recording"
@@ -30,7 +30,8 @@ _SHARE: Final = 0.999  # of all waits is explained call by call
 _MOST: Final = 50_000  # instances explained
 _FAR_BACK: Final = 400  # waits searched for the last common one
 _GOES_ON: Final = 0.1  # of the waits before the steps that count come again in these
-_EQUAL: Final = 0.01  # kernels of equal shapes: fewer differ in number
+_QUEUED: Final = 0.1  # of the lateness: a shorter time in the queue of a stream does not count
+_EQUAL: Final = 0.02  # kernels of equal shapes: fewer differ in number
 
 
 class Cause(NamedTuple):
@@ -81,7 +82,8 @@ def explain(
     chosen = order[: min(enough, _MOST)]
     result, times = dict[Cause, float](), dict[Cause, int]()
     at_start: Shares = {}
-    for instance in chosen.tolist():
+    # Waits are followed to earlier ones: those come first.
+    for instance in chosen[np.argsort(waits.last_arrival[chosen], kind="stable")].tolist():
         shares = explainer.shares(instance)
         if explainer.is_at_start(instance):
             whole = sum(shares.values()) or 1.0
@@ -100,18 +102,27 @@ def explain(
 
 
 def _late_starts(at_start: Shares, later: Shares) -> Shares:
-    """Causes of waits before the steps that count: those that do not go on happen once."""
+    """Causes of waits before the steps that count: idle time that does not go on happens once.
+
+    Of a rank whose causes mostly go on, none. Other causes keep their names.
+    """
     sums: dict[tuple[int, str], list[float]] = {}
     for number, shares in enumerate((at_start, later)):
         for cause, ns in shares.items():
             sums.setdefault((cause.rank, cause.name), [0.0, 0.0])[number] += ns
     go_on = {key for key, (first, rest) in sums.items() if rest > _GOES_ON * first}
-    result: Shares = {}
+    once: Shares = {}
+    whole: dict[int, float] = {}
     for cause, ns in at_start.items():
-        if (cause.rank, cause.name) not in go_on and cause.rank != UNKNOWN:
-            once = cause._replace(name=LATE_START)
-            result[once] = result.get(once, 0.0) + ns
-    return result
+        whole[cause.rank] = whole.get(cause.rank, 0.0) + ns
+        is_idle = cause.rank != UNKNOWN and cause.name in CAUSES
+        if is_idle and (cause.rank, cause.name) not in go_on:
+            late = cause._replace(name=LATE_START)
+            once[late] = once.get(late, 0.0) + ns
+    by_rank: dict[int, float] = {}
+    for cause, ns in once.items():
+        by_rank[cause.rank] = by_rank.get(cause.rank, 0.0) + ns
+    return {cause: ns for cause, ns in once.items() if by_rank[cause.rank] > whole[cause.rank] / 2}
 
 
 class _Explainer:
@@ -135,7 +146,10 @@ class _Explainer:
         self._bounds_of_rank = waits.instances.calls.bounds
         self._known: dict[int, Shares] = {}
         self._arrived = [_arrivals(record) for record in records]
+        self._earlier = earlier_calls(records, waits)
         self._places = [_Waited(waits, one) for one in exposed]
+        self._has_stages = any(group.is_pair for group in waits.instances.groups)
+        self._counts: dict[int, dict[int, int]] = {}
 
     def waited(self) -> npt.NDArray[np.float64]:
         """[instances] How long the work of all ranks waits for the last one, ns."""
@@ -181,13 +195,29 @@ class _Explainer:
             other = self._median(self._at_same_place(of_last, last), last)
             late = 0.0 if other is None else waits.arrival[of_last] - waits.arrival[other]
             usual = float(waits.wait[calls].max() - max(late, 0.0))
-            is_pair = waits.instances.groups[waits.instances.group[instance]].is_pair
             if usual > 0:
-                shares[Cause(last, SCHEDULE if is_pair else UNEVEN, -1)] = usual
+                shares[Cause(last, SCHEDULE if self._has_stages else UNEVEN, -1)] = usual
         if other is None:
             return shares
         late = float(waits.arrival[of_last] - waits.arrival[other])
+        late -= self._add_queue(shares, of_last, late, depth)
         return self._joined(shares, self._window(of_last, other, depth), late)
+
+    def _add_queue(self, shares: Shares, call: int, late: float, depth: int) -> float:
+        """Add the time in which a call waits for the one before it on its stream; returns it."""
+        before = int(self._earlier[call])
+        if before < 0:
+            return 0.0
+        rank = int(self._waits.instances.calls.rank[call])
+        event = int(self._arrived[rank][call - self._bounds_of_rank[rank]])
+        ready = self._records[rank].chain.time[event : event + 1]
+        at = int(self._waits.clocks.moved(ready, np.array([rank], np.int32))[0])
+        queued = min(float(self._waits.arrival[call]) - at, late)
+        instance = int(self._waits.instances.of_call[before])
+        if queued < _QUEUED * late or instance < 0:
+            return 0.0
+        self._add_root(shares, instance, queued, depth)
+        return queued
 
     def _median(self, calls: Int64, last: int) -> int | None:
         """The call of the median rank: of those that run the program of the last one."""
@@ -201,12 +231,14 @@ class _Explainer:
 
     def _at_same_place(self, call: int, rank: int) -> Int64:
         """The calls of other ranks at the same place of the same program."""
-        bounds, shift = self._bounds_of_rank, self._peers.shift
-        place = call - int(bounds[rank]) + int(shift[rank])
-        own = np.array(self._peers.ranks(int(self._peers.of_rank[rank])), np.int64)
-        result = bounds[own] + place - shift[own]
-        known = (result >= bounds[own]) & (result < bounds[own + 1])
-        return result[known]
+        bounds, peers = self._bounds_of_rank, self._peers
+        place = int(peers.places[rank][call - int(bounds[rank])]) + int(peers.shift[rank])
+        result = []
+        for own in peers.ranks(int(peers.of_rank[rank])):
+            calls, at = peers.calls[own], place - int(peers.shift[own])
+            if 0 <= at < len(calls):
+                result.append(int(bounds[own]) + int(calls[at]))
+        return np.array(result, np.int64)
 
     def _joined(self, shares: Shares, found: Shares, late: float) -> Shares:
         """Positive differences, as parts of the time by which the rank is late."""
@@ -231,10 +263,9 @@ class _Explainer:
             apart = self._began(ranks[0]) - self._began(ranks[1])
             found[Cause(ranks[0], BEFORE, -1)] = float(apart)
         one, other = (
-            self._done(r, first, last)
-            for r, first, last in zip(ranks, begins, ends, strict=True)
+            self._done(r, first, last) for r, first, last in zip(ranks, begins, ends, strict=True)
         )
-        self._compare(found, ranks[0], one, other)
+        self._compare(found, ranks, one, other)
         self._compare_waits(found, ranks, begins, ends, depth)
         return found
 
@@ -256,38 +287,65 @@ class _Explainer:
         """ns and count by label, of the pieces after one event up to another."""
         chain = self._records[rank].chain
         rows = slice(int(chain.offsets[first + 1]), int(chain.offsets[last + 1]))
-        ids, place = np.unique(chain.label[rows], return_inverse=True)
+        ids, place = np.unique(self._ids[rank][chain.label[rows]], return_inverse=True)
         ns = np.bincount(place, chain.ns[rows], len(ids)).astype(np.int64)
         count = np.bincount(place, chain.count[rows], len(ids)).astype(np.int64)
-        keys = self._ids[rank][ids]
-        return dict(
-            zip(keys.tolist(), zip(ns.tolist(), count.tolist(), strict=True), strict=True)
-        )
+        return dict(zip(ids.tolist(), zip(ns.tolist(), count.tolist(), strict=True), strict=True))
 
     def _compare(
         self,
         found: Shares,
-        rank: int,
+        ranks: tuple[int, int],
         one: dict[int, tuple[int, int]],
         other: dict[int, tuple[int, int]],
     ) -> None:
         """Add differences of work and idle time, each with the label that differs most."""
+        rank = ranks[0]
         sums: dict[str, float] = {}
         most: dict[str, tuple[float, int]] = {}
         kernels: dict[tuple[str, ...], list[int]] = {}
         for label in one.keys() | other.keys():
             of = self.labels[label]
             if of.kind in (COMPUTE, COPY):
-                key = str(of.kind), of.op, of.layer, of.line, of.direction
+                key: tuple[str, ...] = str(of.kind), of.op, of.layer, of.line, of.direction
                 kernels.setdefault(key, []).append(label)
                 continue
             self._add(sums, most, KINDS_OF_LABELS[of.kind], label, one, other)
         for key, labels in kernels.items():
-            name = COPIES if key[0] == str(COPY) else _kind_of_work(labels, one, other)
+            name = COPIES if key[0] == str(COPY) else self._kind_of_work(labels, ranks)
             for label in labels:
                 self._add(sums, most, name, label, one, other)
         for name, ns in sums.items():
             found[Cause(rank, name, most[name][1])] = ns
+
+    def _kind_of_work(self, labels: list[int], ranks: tuple[int, int]) -> str:
+        """Whether kernels of one operator, layer and line take longer, or are others or more.
+
+        By their numbers in the counted steps: arrivals of two ranks may divide them differently.
+        """
+        one, other = (self._counts_of(rank) for rank in ranks)
+        for label in labels:
+            n, usual = one.get(label, 0), other.get(label, 0)
+            if abs(n - usual) > _EQUAL * max(n, usual):
+                return UNEVEN
+        return SLOWER
+
+    def _counts_of(self, rank: int) -> dict[int, int]:
+        """The kernels of a rank by label, in a counted step on average times 100."""
+        if rank not in self._counts:
+            record = self._records[rank]
+            chain, steps = record.chain, record.steps
+            step = np.searchsorted(steps.start, chain.time, "left") - 1
+            inside = np.append(steps.is_counted, False)[np.where(step >= 0, step, -1)]
+            rows = np.repeat(inside, np.diff(chain.offsets))
+            count = np.bincount(
+                self._ids[rank][chain.label[rows]], chain.count[rows], len(self.labels)
+            )
+            n_steps = max(int(steps.is_counted.sum()), 1)
+            own = np.flatnonzero(count)
+            per_step = np.rint(count[own] * (100 / n_steps)).astype(np.int64)
+            self._counts[rank] = dict(zip(own.tolist(), per_step.tolist(), strict=True))
+        return self._counts[rank]
 
     def _add(
         self,
@@ -368,14 +426,3 @@ class _Waited:
         if place == len(self._sorted) or self._sorted[place] != instance:
             return None
         return int(self.event[self._order[place]])
-
-
-def _kind_of_work(
-    labels: list[int], one: dict[int, tuple[int, int]], other: dict[int, tuple[int, int]]
-) -> str:
-    """Whether kernels of one operator, layer and line take longer, or are others or more."""
-    for label in labels:
-        n, usual = one.get(label, (0, 0))[1], other.get(label, (0, 0))[1]
-        if abs(n - usual) > _EQUAL * max(n, usual):
-            return UNEVEN
-    return SLOWER

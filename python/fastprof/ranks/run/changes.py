@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
+
+from fastprof.model.arrays import Int64
 from fastprof.ranks.run.peers import Peers
-from fastprof.ranks.run.replay import (
-    Change,
-    equal_work,
-    kinds_of_causes,
-    like_median,
-    no_slower,
-    without,
-)
+from fastprof.ranks.run.record import ARRIVED, KINDS_OF_LABELS
+from fastprof.ranks.run.replay import Change
+
+Floats = npt.NDArray[np.float64]
+Work = list[Int64 | None]  # of ranks, int64 [events], see `Change.work`
 
 CHANGES: Final = (
     "median:RANK", "no-data-loading", "no-data-loading:RANK", "communication:FACTOR", "equal-work",
@@ -64,3 +66,92 @@ def _rank(text: str, value: str, numbers: Sequence[int]) -> int:
         listed = ", ".join(map(str, numbers[:8])) + (", ..." if len(numbers) > 8 else "")
         raise ValueError(f"{text!r}: expected a rank of the run ({listed}), found {value!r}")
     return numbers.index(int(value))
+
+
+def like_median(peers: Peers, ranks: Sequence[int], kinds: Sequence[int] | None) -> Work:
+    """Work whose time of some kinds is that of the median rank at each position.
+
+    ranks : those that change; kinds : of labels, None for all
+    """
+    return _moved(peers, ranks, kinds, _lower_median, both_ways=True)
+
+
+def no_slower(peers: Peers, ranks: Sequence[int], kinds: Sequence[int] | None) -> Work:
+    """The same where the rank takes longer than the median one; else as recorded."""
+    return _moved(peers, ranks, kinds, _lower_median, both_ways=False)
+
+
+def equal_work(peers: Peers) -> Work:
+    """Work that takes the mean of all ranks at each position."""
+    ranks = range(len(peers.records))
+    return _moved(peers, ranks, None, lambda time: np.nanmean(time, axis=0), both_ways=True)
+
+
+def without(peers: Peers, ranks: Sequence[int], kinds: Sequence[int]) -> Work:
+    """Work without the time of some kinds."""
+    result: Work = [None] * len(peers.records)
+    for rank in ranks:
+        result[rank] = peers.time_by_kind(rank) - peers.time_by_kind(rank, kinds)
+    return result
+
+
+def _moved(
+    peers: Peers,
+    ranks: Sequence[int],
+    kinds: Sequence[int] | None,
+    target: Callable[[Floats], Floats],
+    both_ways: bool,
+) -> Work:
+    result: Work = [None] * len(peers.records)
+    wanted = set(ranks)
+    for number in np.unique(peers.of_rank[sorted(wanted)]).tolist():
+        members, time, first = peers.of_positions(number, kinds)
+        if len(members) < 2 or not time.shape[1]:
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # positions that no rank has
+            usual = target(time)
+        for row, rank in enumerate(members):
+            if rank in wanted:
+                factor = _factors(time[row], usual, both_ways)
+                own = peers.time_by_kind(rank, kinds)
+                scale = factor[peers.positions(rank) - first]
+                extra = _missing(time[row], usual, both_ways)
+                moved = peers.time_by_kind(rank) + np.rint(own * (scale - 1)).astype(np.int64)
+                result[rank] = moved + _at_ends(peers, rank, first, extra)
+    return result
+
+
+def _lower_median(time: Floats) -> Floats:
+    """[positions] The median over ranks; of two, the shorter."""
+    result: Floats = np.nanpercentile(time, 50, axis=0, method="lower")
+    return result
+
+
+def _factors(own: Floats, usual: Floats, both_ways: bool) -> Floats:
+    """What the time at each position is multiplied by."""
+    known = ~np.isnan(own) & ~np.isnan(usual) & (own > 0)
+    factor = np.ones(len(own))
+    factor[known] = usual[known] / own[known]
+    return factor if both_ways else np.minimum(factor, 1.0)
+
+
+def _missing(own: Floats, usual: Floats, both_ways: bool) -> Floats:
+    """The time that is added at positions where the rank has none."""
+    lacks = ~np.isnan(own) & ~np.isnan(usual) & (own == 0)
+    return np.where(lacks & both_ways, usual, 0.0)
+
+
+def _at_ends(peers: Peers, rank: int, first: int, extra: Floats) -> Int64:
+    """[events] Times of positions, each at the arrival that ends it."""
+    chain = peers.records[rank].chain
+    result = np.zeros(len(chain), np.int64)
+    events = np.flatnonzero(chain.kind == ARRIVED)
+    place = peers.positions(rank)[events] - first
+    result[events] = np.rint(extra[place]).astype(np.int64)
+    return result
+
+
+def kinds_of_causes(names: Sequence[str]) -> list[int]:
+    """The kinds of labels with some names of `KINDS_OF_LABELS`."""
+    return [i for i, name in enumerate(KINDS_OF_LABELS) if name in names]

@@ -103,9 +103,7 @@ def estimated_clocks(instances: Instances, hosts: Int32) -> Clocks:
     moved = _at_one_place(solver.offset, solver.drift, solver.known, hosts)
     solver.offset += base
     residual = np.where(moved, solver.residuals(), residual)
-    offset, drift, host = _without_small(
-        solver.offset - base, solver.drift, residual, solver.known
-    )
+    offset, drift, host = _without_small(solver.offset - base, solver.drift, residual, solver.known)
     return Clocks(origin, np.rint(offset).astype(np.int64), drift, residual, solver.known, host)
 
 

@@ -10,12 +10,17 @@ _AS_STEP: Final[dict[str, Any]] = {"same_unit": "step_ns"}
 _RANK: Final = Heading("rank", "rank", "", "number of the rank in the run")
 _PARTS: Final = (
     Heading("compute_ns", "compute", "ns", "kernels other than communication run", **_AS_STEP),
-    Heading("copies_ns", "copies", "ns", "copies and memsets run, and no kernels",
-            rank=2, **_AS_STEP),
-    Heading("idle_ns", "idle", "ns", "neither work nor a call that work waits for",
-            **_AS_STEP),
-    Heading("transfer_ns", "transfer", "ns", "work waits for a transfer: exposed communication",
-            **_AS_STEP),
+    Heading(
+        "copies_ns", "copies", "ns", "copies and memsets run, and no kernels", rank=2, **_AS_STEP
+    ),
+    Heading("idle_ns", "idle", "ns", "neither work nor a call that work waits for", **_AS_STEP),
+    Heading(
+        "transfer_ns",
+        "transfer",
+        "ns",
+        "work waits for a transfer: exposed communication",
+        **_AS_STEP,
+    ),
     Heading("wait_ns", "waits", "ns", "work waits for another rank to arrive", **_AS_STEP),
 )
 

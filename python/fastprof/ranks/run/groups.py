@@ -64,7 +64,7 @@ def group_rows(run: RunData) -> list[dict[str, Any]]:
     instance = instances.of_call[known]
     kind = kinds.of_instance[instance]
     per_step = max(run.rank_steps, 1)
-    result = []
+    result: list[dict[str, Any]] = []
     for number, (_, members) in enumerate(kinds.names):
         own = known[kind == number]
         groups = [i for i, of in enumerate(kinds.of_group) if of == number]
@@ -137,7 +137,7 @@ def stage_rows(run: RunData) -> list[dict[str, Any]]:
     pairs = np.array([group.is_pair for group in instances.groups] or [False])
     if not pairs.any() or len(np.unique(peers.of_rank)) < 2:
         return []
-    result = []
+    result: list[dict[str, Any]] = []
     for number in np.unique(peers.of_rank).tolist():
         ranks = peers.ranks(number)
         bubble = 0.0

@@ -9,8 +9,8 @@ import numpy as np
 from fastprof._system.classes import NamedTuple, dataclass
 from fastprof.model.arrays import Int32, Int64
 from fastprof.ops.collectives.messages import SEND_RECEIVE
-from fastprof.ranks.run.align import Sequence as CallSequence
 from fastprof.ranks.run.align import NOWHERE, KnownClocks, aligned, clustered
+from fastprof.ranks.run.align import Sequence as CallSequence
 from fastprof.ranks.run.record import RankRecord, Signature
 
 
@@ -223,9 +223,7 @@ class _Matcher:
             calls.seq[rows],
         )  # fmt: skip
 
-    def _groups_of(
-        self, key: _Key, sequences: list[CallSequence]
-    ) -> Iterable[list[CallSequence]]:
+    def _groups_of(self, key: _Key, sequences: list[CallSequence]) -> Iterable[list[CallSequence]]:
         """Ranks that share a key are one group if the key tells so; else by when calls end."""
         is_certain = key.pair is not None or key.members or key.name.startswith("0x")
         n = len(sequences)

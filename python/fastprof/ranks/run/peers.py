@@ -35,15 +35,33 @@ class Peers:
     of_rank: Int32
     shift: Int64
 
+    @computed_once
+    def calls(self) -> list[Int32]:
+        """[ranks] The calls of each rank in the order of its program."""
+        return [
+            record.chain.call[record.chain.kind == ARRIVED].astype(np.int32)
+            for record in self.records
+        ]
+
+    @computed_once
+    def places(self) -> list[Int32]:
+        """[ranks] The place of each call in the order of its program."""
+        result = []
+        for calls in self.calls:
+            place = np.zeros(len(calls), np.int32)
+            place[calls] = np.arange(len(calls), dtype=np.int32)
+            result.append(place)
+        return result
+
     def ranks(self, number: int) -> list[int]:
         """The ranks of a class."""
-        return np.flatnonzero(self.of_rank == number).tolist()
+        return [int(rank) for rank in np.flatnonzero(self.of_rank == number)]
 
     def positions(self, rank: int) -> Int64:
         """[events] The position of each piece of a chain."""
         kind = self.records[rank].chain.kind
-        before = np.cumsum(kind == ARRIVED) - (kind == ARRIVED)
-        return before + self.shift[rank]
+        result: Int64 = np.cumsum(kind == ARRIVED) - (kind == ARRIVED) + self.shift[rank]
+        return result
 
     @computed_once
     def _kinds(self) -> list[Int32]:
@@ -106,8 +124,8 @@ def peers_of(records: Sequence[RankRecord], waits: Waits, steps: Sequence[Int64]
         np.int32,
     )
     sequences = [
-        ids[calls.signature[calls.bounds[rank] : calls.bounds[rank + 1]]]
-        for rank in range(len(records))
+        ids[calls.signature[calls.bounds[rank] + record.chain.call[_arrivals(record)]]]
+        for rank, record in enumerate(records)
     ]
     firsts = [_first_calls(record, own) for record, own in zip(records, steps, strict=True)]
     of_rank, shift = np.full(len(records), -1, np.int32), np.zeros(len(records), np.int64)
@@ -124,9 +142,14 @@ def peers_of(records: Sequence[RankRecord], waits: Waits, steps: Sequence[Int64]
     return Peers(records, of_rank, shift)
 
 
+def _arrivals(record: RankRecord) -> Int64:
+    """The events at which calls arrive, in the order of the program."""
+    return np.flatnonzero(record.chain.kind == ARRIVED)
+
+
 def _first_calls(record: RankRecord, steps: Int64) -> dict[int, int]:
     """The first call of each step, by the number of the step in the run."""
-    first = np.searchsorted(record.calls.start, record.steps.start)
+    first = np.searchsorted(record.chain.time[_arrivals(record)], record.steps.start)
     return dict(zip(steps.tolist(), first.tolist(), strict=True))
 
 

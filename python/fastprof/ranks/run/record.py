@@ -60,7 +60,13 @@ class Signature(NamedTuple):
 
     def same_program(self) -> tuple[object, ...]:
         """What ranks that run one program agree in."""
-        return *self.same_call(), description(self.group), self.op, self.source >= 0, self.target >= 0
+        return (
+            *self.same_call(),
+            description(self.group),
+            self.op,
+            self.source >= 0,
+            self.target >= 0,
+        )
 
 
 def description(group: str) -> str:
@@ -124,6 +130,8 @@ class Chain:
         is launched; BOUNDARY: a step begins or ends, or the capture ends.
     call : int32 [events], row of Calls; -1 for boundaries
     blocked : int64 [events], ns
+    launch : int64 [events], ns, of waits, when the work after it was launched; the smallest int64
+        if unknown, and of other events
     offsets : int64 [events + 1], the first entry of each piece
     label : int32 [entries], index into `RankRecord.labels`; a piece has each label once
     ns : int64 [entries]
@@ -135,6 +143,7 @@ class Chain:
     kind: UInt8
     call: Int32
     blocked: Int64
+    launch: Int64
     offsets: Int64
     label: Int32
     ns: Int64

@@ -6,27 +6,24 @@ of an instance follows the last of its arrivals by the transfer; work that waits
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from fastprof._core import _replay
 from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._system.threads import computed_once
+from fastprof.analysis.idle.causes import Cause
 from fastprof.model.arrays import Int32, Int64, UInt8
-from fastprof.ranks.run.peers import Peers
+from fastprof.model.trace import NO_TIME
 from fastprof.ranks.run.record import (
     ARRIVED,
-    KINDS_OF_LABELS,
+    FIRST_CAUSE,
     WAITED,
     RankRecord,
 )
-from fastprof.ranks.run.waits import Waits
-
-Floats = npt.NDArray[np.float64]
+from fastprof.ranks.run.waits import Waits, earlier_calls
 
 _NO_EDGE: Final = np.iinfo(np.int32).min
 _MOST_LAG: Final = np.iinfo(np.int32).max
@@ -96,9 +93,7 @@ class RunReplay:
     def _chosen_steps(self, most: int) -> Int64:
         """The numbers of the steps of the run that count, those in the middle if there are many."""
         records, steps = self._records, self._steps
-        counted = [
-            own[record.steps.is_counted] for own, record in zip(steps, records, strict=True)
-        ]
+        counted = [own[record.steps.is_counted] for own, record in zip(steps, records, strict=True)]
         numbers, ranks = np.unique(np.concatenate(counted), return_counts=True)
         numbers = numbers[ranks == ranks.max()] if len(numbers) else numbers
         n = sum(len(record.chain) for record in records)
@@ -125,7 +120,7 @@ class RunReplay:
         return Selection(first, int(np.searchsorted(time, record.steps.end[rows[-1]], "right")))
 
     def run(self, change: Change) -> Int64:
-        """The lengths of the chosen steps of each rank with a change, [ranks, steps], ns; -1: none."""
+        """The lengths of the chosen steps with a change, [ranks, steps], ns; -1 for none."""
         return self._lengths(self._graph.run(self._graph.changed(change)))
 
     def _lengths(self, time: Int64) -> Int64:
@@ -249,7 +244,9 @@ class _Graph:
         self._lag[(self._source // 2 >= nodes) & (nodes > 0)] = _NO_EDGE
         self._source[self._lag == _NO_EDGE] = 0
 
-    def _edge(self, slot: int, nodes: Int64, source: Int64, at_end: bool, lag: Int64) -> None:
+    def _edge(
+        self, slot: int, nodes: Int64, source: Int64, at_end: bool, lag: Int64 | int = 0
+    ) -> None:
         self._source[slot, nodes] = 2 * source + at_end
         self._lag[slot, nodes] = np.clip(lag, -_MOST_LAG, _MOST_LAG)
 
@@ -259,8 +256,8 @@ class _Graph:
         others[first] = False
         rows = np.flatnonzero(others)
         self.duration[self._chain] = events.work
-        self._edge(0, self._chain[rows], self._after[rows - 1], True, np.zeros(len(rows)))
-        self._edge(0, self._chain[first], np.zeros(len(first)), True, np.zeros(len(first)))
+        self._edge(0, self._chain[rows], self._after[rows - 1], True)
+        self._edge(0, self._chain[first], np.zeros(len(first), np.int64), True)
         self.before[self._chain[first]] = events.base[events.rank[first]] - self.origin
 
     def _connect_calls(
@@ -284,9 +281,9 @@ class _Graph:
         order = np.lexsort((member, instance))
         order = order[instance[order] >= 0]
         same = instance[order[1:]] == instance[order[:-1]]
-        self._edge(0, member, arrival, False, np.zeros(len(member)))
+        self._edge(0, member, arrival, False)
         later, earlier = order[1:][same], order[:-1][same]
-        self._edge(1, member[later], member[earlier], False, np.zeros(len(later)))
+        self._edge(1, member[later], member[earlier], False)
         last = order[np.append(~same, True)[: len(order)]]
         last_of = np.zeros(len(waits.instances) + 1, np.int64)
         last_of[instance[last]] = member[last]
@@ -306,7 +303,7 @@ class _Graph:
         before = events.earlier_call[arrived]
         has = (before >= 0) & (source[before] > 0)
         rows = np.flatnonzero(has)
-        self._edge(0, arrival, self._chain[arrived], True, np.zeros(len(arrived)))
+        self._edge(0, arrival, self._chain[arrived], True)
         self._edge(1, arrival[rows], source[before[rows]], True, skew[before[rows]])
         free = np.where(has, waits.end[before], np.iinfo(np.int64).min)
         chain = events.time[arrived]
@@ -314,15 +311,21 @@ class _Graph:
         own = events.call[waited]
         known = source[own] > 0
         rows = np.flatnonzero(known)
-        self._edge(0, waits_at, self._chain[waited], True, np.zeros(len(waited)))
+        self._edge(0, waits_at, self._chain[waited], True)
         self._edge(1, waits_at[rows], source[own[rows]], True, skew[own[rows]])
+        # The host launches the work that waits, in its own time since the work last waited for it.
+        rows = np.flatnonzero(events.host_lag[waited] != NO_TIME)
+        own = waited[rows]
+        anchor = self._chain[events.host_event[own]]
+        self._edge(2, waits_at[rows], anchor, True, events.host_lag[own])
         # Of calls before the replayed part, the wait is as long as recorded.
         self.before[waits_at[~known]] = events.blocked[waited[~known]]
 
     def run(self, duration: Int64) -> Int64:
         """[2 * nodes] When each node starts and ends, ns since the origin."""
         nowhere = np.full(len(duration), -1, np.int32)
-        return self._replay(duration).run(nowhere, 0)[0]
+        time: Int64 = self._replay(duration).run(nowhere, 0)[0]
+        return time
 
     def _replay(self, duration: Int64) -> _replay.Replay:
         return _replay.Replay(tuple(self._source), tuple(self._lag), self.before, duration)
@@ -384,6 +387,8 @@ class _Events:
     call : int64 [events], row of RunCalls, -1 for none
     base : int64 [ranks], when the first selected piece begins
     earlier_call : int64 [events], of arrivals, the call before it on its stream, -1 for none
+    host_event, host_lag : int64 [events], of waits, the last event before which the host was
+        behind, and ns from it to the launch of the work that waits; NO_TIME: no bound
     """
 
     def __init__(
@@ -395,6 +400,8 @@ class _Events:
         self.first = self.bounds[:-1][np.diff(self.bounds) > 0]
         empty = np.empty(0, np.int64)
         kinds, times, works, blocked, calls, earlier = ([empty] for _ in range(6))
+        hosts, lags = [empty], [empty]
+        before_it = earlier_calls(records, waits)
         base = []
         for rank, (record, one) in enumerate(zip(records, selected, strict=True)):
             chain, rows = record.chain, slice(one.first, one.last)
@@ -406,10 +413,14 @@ class _Events:
             length = np.diff(moved)
             blocked.append(chain.blocked[rows])
             works.append((length - chain.blocked)[rows])
-            kinds.append(chain.kind[rows])
+            kinds.append(chain.kind[rows].astype(np.int64))
             row = np.where(chain.call >= 0, chain.call + waits.instances.calls.bounds[rank], -1)
             calls.append(row[rows])
-            earlier.append(_earlier_calls(record, waits, rank)[rows])
+            earlier.append(np.where(chain.kind == ARRIVED, np.append(before_it, -1)[row], -1)[rows])
+            host, lag = _host_bounds(record, one)
+            hosts.append(host + self.bounds[rank])
+            lags.append(lag)
+        self.host_event, self.host_lag = np.concatenate(hosts), np.concatenate(lags)
         self.kind = np.concatenate(kinds).astype(np.uint8)
         self.time, self.work = np.concatenate(times), np.concatenate(works)
         self.blocked = np.concatenate(blocked)
@@ -417,20 +428,30 @@ class _Events:
         self.base = np.array(base, np.int64)
 
 
-def _earlier_calls(record: RankRecord, waits: Waits, rank: int) -> Int64:
-    """[events] Of arrivals, the call before it on its stream, as a row of RunCalls; -1."""
-    calls, chain = record.calls, record.chain
-    channel = np.array([one.channel for one in record.signatures] or [0])[calls.signature]
-    order = np.argsort(channel, kind="stable")
-    before = np.full(len(calls), -1, np.int64)
-    same = channel[order[1:]] == channel[order[:-1]]
-    before[order[1:][same]] = order[:-1][same]
-    base = int(waits.instances.calls.bounds[rank])
-    result = np.full(len(chain), -1, np.int64)
-    events = np.flatnonzero(chain.kind == ARRIVED)
-    own = before[chain.call[events]]
-    result[events] = np.where(own >= 0, own + base, -1)
-    return result
+def _host_bounds(record: RankRecord, selected: Selection) -> tuple[Int64, Int64]:
+    """See `_Events.host_event` and `host_lag`, of the selected events, from the first of them."""
+    chain = record.chain
+    of_host = np.array([label.kind in _HOST_KINDS for label in record.labels] or [False])
+    piece = np.repeat(np.arange(len(chain)), np.diff(chain.offsets))
+    is_behind = np.zeros(len(chain), bool)
+    is_behind[piece[of_host[chain.label]]] = True
+    rows = slice(selected.first, selected.last)
+    place = np.arange(selected.last - selected.first)
+    anchor = np.maximum.accumulate(np.where(is_behind[rows], place, 0)) if len(place) else place
+    launch, time = chain.launch[rows], chain.time[rows]
+    # The wait itself is no work of its piece: the host was behind before it.
+    known = (chain.kind[rows] == WAITED) & (launch != NO_TIME) & (launch <= time) & (anchor < place)
+    lag = np.where(known, launch - time[anchor], 0)
+    known &= np.abs(lag) < _MOST_LAG
+    return anchor, np.where(known, lag, NO_TIME)
+
+
+# Idle time of the host's making.
+_HOST_KINDS: Final = frozenset(
+    FIRST_CAUSE + cause
+    for cause in Cause
+    if cause not in (Cause.LATENCY, Cause.DEPENDENCY, Cause.UNKNOWN, Cause.SHORT)
+)
 
 
 class _Keys:
@@ -498,92 +519,3 @@ class _Keys:
         previous[events.first] = np.iinfo(np.int64).min
         self.chain = np.maximum(self.chain, previous + (previous > np.iinfo(np.int64).min))
         self.waited = np.maximum(self.waited, self.chain[self._waited] + 1)
-
-
-def like_median(peers: Peers, ranks: Sequence[int], kinds: Sequence[int] | None) -> list[Int64 | None]:
-    """Work whose time of some kinds is that of the median rank at each position.
-
-    ranks : those that change; kinds : of labels, None for all
-    """
-    return _moved(peers, ranks, kinds, _lower_median, both_ways=True)
-
-
-def no_slower(peers: Peers, ranks: Sequence[int], kinds: Sequence[int] | None) -> list[Int64 | None]:
-    """The same where the rank takes longer than the median one; else as recorded."""
-    return _moved(peers, ranks, kinds, _lower_median, both_ways=False)
-
-
-def equal_work(peers: Peers) -> list[Int64 | None]:
-    """Work that takes the mean of all ranks at each position."""
-    ranks = range(len(peers.records))
-    return _moved(peers, ranks, None, lambda time: np.nanmean(time, axis=0), both_ways=True)
-
-
-def without(peers: Peers, ranks: Sequence[int], kinds: Sequence[int]) -> list[Int64 | None]:
-    """Work without the time of some kinds."""
-    result: list[Int64 | None] = [None] * len(peers.records)
-    for rank in ranks:
-        result[rank] = peers.time_by_kind(rank) - peers.time_by_kind(rank, kinds)
-    return result
-
-
-def _moved(
-    peers: Peers,
-    ranks: Sequence[int],
-    kinds: Sequence[int] | None,
-    target: Callable[[Floats], Floats],
-    both_ways: bool,
-) -> list[Int64 | None]:
-    result: list[Int64 | None] = [None] * len(peers.records)
-    wanted = set(ranks)
-    for number in np.unique(peers.of_rank[sorted(wanted)]).tolist():
-        members, time, first = peers.of_positions(number, kinds)
-        if len(members) < 2 or not time.shape[1]:
-            continue
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # positions that no rank has
-            usual = target(time)
-        for row, rank in enumerate(members):
-            if rank in wanted:
-                factor = _factors(time[row], usual, both_ways)
-                own = peers.time_by_kind(rank, kinds)
-                scale = factor[peers.positions(rank) - first]
-                extra = _missing(time[row], usual, both_ways)
-                moved = peers.time_by_kind(rank) + np.rint(own * (scale - 1)).astype(np.int64)
-                result[rank] = moved + _at_ends(peers, rank, first, extra)
-    return result
-
-
-def _lower_median(time: Floats) -> Floats:
-    """[positions] The median over ranks; of two, the shorter."""
-    result: Floats = np.nanpercentile(time, 50, axis=0, method="lower")
-    return result
-
-
-def _factors(own: Floats, usual: Floats, both_ways: bool) -> Floats:
-    """What the time at each position is multiplied by."""
-    known = ~np.isnan(own) & ~np.isnan(usual) & (own > 0)
-    factor = np.ones(len(own))
-    factor[known] = usual[known] / own[known]
-    return factor if both_ways else np.minimum(factor, 1.0)
-
-
-def _missing(own: Floats, usual: Floats, both_ways: bool) -> Floats:
-    """The time that is added at positions where the rank has none."""
-    lacks = ~np.isnan(own) & ~np.isnan(usual) & (own == 0)
-    return np.where(lacks & both_ways, usual, 0.0)
-
-
-def _at_ends(peers: Peers, rank: int, first: int, extra: Floats) -> Int64:
-    """[events] Times of positions, each at the arrival that ends it."""
-    chain = peers.records[rank].chain
-    result = np.zeros(len(chain), np.int64)
-    events = np.flatnonzero(chain.kind == ARRIVED)
-    place = peers.positions(rank)[events] - first
-    result[events] = np.rint(extra[place]).astype(np.int64)
-    return result
-
-
-def kinds_of_causes(names: Sequence[str]) -> list[int]:
-    """The kinds of labels with some names of `KINDS_OF_LABELS`."""
-    return [i for i, name in enumerate(KINDS_OF_LABELS) if name in names]

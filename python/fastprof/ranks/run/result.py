@@ -26,12 +26,12 @@ from fastprof.ranks.run.causes import (
     Explained,
     explain,
 )
-from fastprof.ranks.run.changes import STRAGGLERS, parse_change
+from fastprof.ranks.run.changes import STRAGGLERS, kinds_of_causes, no_slower, parse_change
 from fastprof.ranks.run.clocks import Clocks, estimated_clocks, hosts_of, recorded_clocks
 from fastprof.ranks.run.match import Instances, match
 from fastprof.ranks.run.peers import Peers, peers_of
 from fastprof.ranks.run.record import Label, RankRecord, RecordedFile
-from fastprof.ranks.run.replay import Change, RunReplay, kinds_of_causes, no_slower
+from fastprof.ranks.run.replay import Change, RunReplay
 from fastprof.ranks.run.waits import (
     PARTS,
     UNKNOWN,
@@ -78,9 +78,7 @@ class RunData:
         A rank is in two files, the files are of runs of different size, or of two runs.
     """
 
-    def __init__(
-        self, results: Sequence[RecordedFile | Failure], clock: str = "estimated"
-    ) -> None:
+    def __init__(self, results: Sequence[RecordedFile | Failure], clock: str = "estimated") -> None:
         if clock not in CLOCKS:
             raise RanksError(f"expected clock {' or '.join(CLOCKS)}, found {clock!r}")
         self.clock = clock
@@ -137,9 +135,7 @@ class RunData:
     @computed_once
     def exposed(self) -> list[Exposed]:
         """What the work of each rank waits for."""
-        return [
-            Exposed(self.waits, rank, record.chain) for rank, record in enumerate(self.records)
-        ]
+        return [Exposed(self.waits, rank, record.chain) for rank, record in enumerate(self.records)]
 
     @computed_once
     def step_numbers(self) -> list[Int64]:
@@ -503,7 +499,7 @@ def _cause_rows(run: RunData, explained: Explained) -> list[CauseRow]:
         )
         for key in order
     ]  # fmt: skip
-    return sorted(rows, key=lambda row: -row.weight)
+    return sorted(rows, key=lambda row: (row.name == SCHEDULE, -row.weight))
 
 
 def _costs(
@@ -595,5 +591,7 @@ def _of_rows(columns: Sequence[Heading], rows: Sequence[dict[str, Any]]) -> Tabl
     return _table(columns, data)
 
 
-_TEXTS: Final = frozenset({"group", "cause", "where", "reason", "change", "file", "stage", "ranks_text"})
+_TEXTS: Final = frozenset(
+    {"group", "cause", "where", "reason", "change", "file", "stage", "ranks_text"}
+)
 _FLOATS: Final = frozenset({"calls_per_step"})

@@ -1,4 +1,4 @@
-"""A directory of the records of ranks, a NumPy file per trace, so unchanged traces are read once."""
+"""A directory of the records of ranks, a NumPy file per trace: unchanged ones are read once."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ from fastprof.ranks.store import StoreError
 
 _PARTS: Final[dict[str, tuple[str, ...]]] = {
     "calls": ("start", "end", "signature", "seq"),
-    "chain": ("time", "kind", "call", "blocked", "offsets", "label", "ns", "count"),
+    "chain": ("time", "kind", "call", "blocked", "launch", "offsets", "label", "ns", "count"),
     "steps": ("number", "start", "end", "is_counted"),
 }
+_OF_EVENTS: Final = ("time", "kind", "call", "blocked", "launch")
 _FACTS: Final = (
     "format", "rank", "world_size", "place", "n_places", "pid", "device", "gpu", "n_gpus",
     "warnings",
@@ -161,15 +162,17 @@ def _read(path: Path) -> RecordedFile:
 def _record(
     source: TraceFile, number: int, facts: Mapping[str, Any], arrays: Mapping[str, Any]
 ) -> RankRecord:
-    parts = {
+    parts: dict[str, dict[str, Any]] = {
         part: {
-            name: np.ascontiguousarray(arrays[f"{number}/{part}/{name}"], _TYPES.get(name, np.int64))
+            name: np.ascontiguousarray(
+                arrays[f"{number}/{part}/{name}"], _TYPES.get(name, np.int64)
+            )
             for name in names
         }
         for part, names in _PARTS.items()
     }
     signatures = [
-        Signature(*row[:4], tuple(row[4]), *row[5:]) for row in facts["signatures"]
+        Signature._make([*row[:4], tuple(row[4]), *row[5:]]) for row in facts["signatures"]
     ]
     return RankRecord(
         source=source,
@@ -188,7 +191,7 @@ def _check(record: RankRecord) -> None:
     n_entries = len(chain.label)
     is_possible = (
         len({len(getattr(calls, name)) for name in _PARTS["calls"]}) == 1
-        and len({len(array) for array in (chain.time, chain.kind, chain.call, chain.blocked)}) == 1
+        and len({len(getattr(chain, name)) for name in _OF_EVENTS}) == 1
         and len({len(array) for array in (chain.label, chain.ns, chain.count)}) == 1
         and len({len(getattr(steps, name)) for name in _PARTS["steps"]}) == 1
         and len(chain.offsets) == len(chain) + 1

@@ -7,6 +7,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from fastprof._core._groups import sum_where
+from fastprof._core._pools import alike
 from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple
 from fastprof.analysis.cells import cells_of
@@ -156,9 +158,7 @@ class _Shared:
         rows, start, end = work.rows[is_comm], work.start[is_comm], work.end[is_comm]
         launch = numbers(profile, "launch_start")[rows]
         stream = numbers(profile, "stream")[rows]
-        _, first, call = np.unique(
-            self.messages.call[rows], return_index=True, return_inverse=True
-        )
+        _, first, call = np.unique(self.messages.call[rows], return_index=True, return_inverse=True)
         n = len(first)
         last = np.zeros(n, np.int64)
         np.maximum.at(last, call, end)
@@ -239,7 +239,7 @@ class _ChainMaker:
         starts.append(steps.start[:1])
         self._begin = int(np.concatenate(starts).min())
         self._end = int(np.concatenate(ends).max())
-        self._channel = channel
+        self._channel, self._launch = channel, launch
         self._arrival = self._arrivals(launch)
         # Work of other streams may end later: when all work so far has ended.
         until = np.maximum.accumulate(self._work.end) if len(self._work) else self._work.end
@@ -262,7 +262,11 @@ class _ChainMaker:
         arrival = np.where(launch == NO_TIME, start, arrival)
         # Without work between them, a call may follow the end of one that the work waits for.
         follows = self._follows_another(launch) & (start - arrival > _FOLLOWS_NS)
-        return np.maximum(np.where(follows, start, arrival), self._begin)
+        arrival = np.where(follows, start, arrival)
+        # What holds up a call holds up those launched after it.
+        order = np.argsort(launch, kind="stable")
+        arrival[order] = np.maximum.accumulate(arrival[order])
+        return np.maximum(np.minimum(arrival, start), self._begin)
 
     def _follows_another(self, launch: Int64) -> Bools:
         """Whether a call starts just after one of another stream, launched before it, ends."""
@@ -289,9 +293,26 @@ class _ChainMaker:
         labels, ids = self._idle_labels(pieces, gap[~waited], cause[~waited])
         place = np.searchsorted(time, pieces.end[gap[~waited]], "left")
         idle = place, ids, ns[~waited], np.zeros(len(ids), np.int32)
-        entries = [np.concatenate(pair) for pair in zip(self._own_work(time), idle, strict=True)]
-        of_event = np.where(kind == WAITED, np.append(blocked, 0)[call], 0)
-        return _summed(self._begin, time, kind, call, of_event, entries, len(labels)), labels
+        work = self._own_work(time)
+        entries = [np.concatenate([work[i], idle[i]]) for i in range(len(idle))]
+        is_wait = kind == WAITED
+        launch = self._launches_after(pieces, gap[waited], target[waited])
+        return _summed(
+            self._begin,
+            time,
+            kind,
+            call,
+            np.where(is_wait, np.append(blocked, 0)[call], 0),
+            np.where(is_wait, np.append(launch, NO_TIME)[call], NO_TIME),
+            entries,
+        ), labels
+
+    def _launches_after(self, pieces: _Pieces, piece: Int64, target: Int32) -> Int64:
+        """[calls] When the work was launched that waits for each call."""
+        launched = np.append(numbers(self._shared.profile, "launch_start"), NO_TIME)
+        result = np.full(len(self._calls), NO_TIME)
+        np.maximum.at(result, target, launched[pieces.after[piece]])
+        return result
 
     def _pieces(self) -> _Pieces:
         """The gaps between work other than communication, in pieces."""
@@ -315,20 +336,18 @@ class _ChainMaker:
         cut = np.append(cuts, 0)
         low = np.where(number > 0, cut[first[gap] + number - 1], start[gap])
         high = np.where(number < n[gap] - 1, cut[first[gap] + number], end[gap])
-        return _Pieces(
-            low, high, before[is_gap][gap].astype(np.int32), rows[is_gap][gap], end[gap]
-        )
+        return _Pieces(low, high, before[is_gap][gap].astype(np.int32), rows[is_gap][gap], end[gap])
 
     def _causes(self, pieces: _Pieces) -> tuple[Int64, UInt8, Int64, Int32]:
         """Parts of pieces: piece, cause, ns, and the call that the work waits for, -1 for none."""
         length = pieces.end - pieces.start
-        examined = np.flatnonzero((length >= SHORTEST) & (pieces.after >= 0))
+        is_examined = (length >= SHORTEST) & (pieces.after >= 0)
+        examined, other = np.flatnonzero(is_examined), np.flatnonzero(~is_examined)
         gaps = Gaps(
             pieces.start[examined], pieces.end[examined], pieces.before[examined],
             pieces.after[examined],
         )  # fmt: skip
         parts = split(gaps, self._shared.host).parts
-        other = np.setdiff1d(np.arange(len(length)), examined)
         of_others = np.where(pieces.after[other] >= 0, Cause.SHORT, Cause.UNKNOWN)
         piece = np.concatenate([examined[parts.gap], other])
         cause = np.concatenate([parts.cause, of_others.astype(np.uint8)])
@@ -371,7 +390,7 @@ class _ChainMaker:
             [len(waited), len(bounds), len(calls)],
         )
         call = np.concatenate([waited, np.full(len(bounds), -1), np.arange(len(calls))])
-        order = np.lexsort((kind, time))
+        order = np.lexsort((np.append(self._launch, 0)[call], kind, time))
         return time[order], kind[order], call[order].astype(np.int32)
 
     def _own_work(self, time: Int64) -> tuple[Int64, Int32, Int64, Int32]:
@@ -402,19 +421,16 @@ class _ChainMaker:
             Label(COPY if copy else COMPUTE, *text)
             for copy, text in zip(is_copy.tolist(), shared.texts, strict=True)
         ]
-        long = np.flatnonzero(
-            (pieces.end - pieces.start >= _LOCATED) & (pieces.after >= 0)
-        )
+        long = np.flatnonzero((pieces.end - pieces.start >= _LOCATED) & (pieces.after >= 0))
         where = _places(shared, pieces, long)
-        number: dict[tuple[int, int], int] = {}
         place = np.full(len(pieces.start), -1, np.int32)
         place[long] = where.ids
-        pairs = zip(cause.tolist(), place[piece].tolist(), strict=True)
-        n = len(labels)
-        ids = np.array([n + number.setdefault(pair, len(number)) for pair in pairs], np.int32)
-        for kind, at in number:
-            layer, line = ("", "") if at < 0 else where.values[at]
-            labels.append(Label(FIRST_CAUSE + kind, "", layer, "", line, ""))
+        at = place[piece]
+        ids, first = alike([cause.astype(np.int32), at])
+        ids = ids + np.int32(len(labels))
+        for row in first.tolist():
+            layer, line = ("", "") if at[row] < 0 else where.values[at[row]]
+            labels.append(Label(FIRST_CAUSE + int(cause[row]), "", layer, "", line, ""))
         return labels, ids
 
 
@@ -423,16 +439,16 @@ def _places(shared: _Shared, pieces: _Pieces, rows: Int64) -> Values:
     gaps = Gaps(pieces.start[rows], pieces.end[rows], pieces.before[rows], pieces.after[rows])
     columns = places(gaps, split(gaps, shared.host), shared.host)
     layer, line = columns["layer"], columns["line"]
-    keys = zip(layer.ids.tolist(), line.ids.tolist(), strict=True)
+    keys = list(zip(layer.ids.tolist(), line.ids.tolist(), strict=True))
     found: dict[tuple[int, int], int] = {}
-    ids = np.array([found.setdefault(key, len(found)) for key in keys], np.int32)
-    return Values(
-        ids,
-        [
-            (layer.values[i] if i >= 0 else "", line.values[j] if j >= 0 else "")
-            for i, j in found
-        ],
-    )
+    for key in keys:
+        if key != (-1, -1):
+            found.setdefault(key, len(found))
+    ids = np.array([found.get(key, -1) for key in keys], np.int32)
+    texts = [
+        (layer.values[i] if i >= 0 else "", line.values[j] if j >= 0 else "") for i, j in found
+    ]
+    return Values(ids, texts)
 
 
 def _latest(work: GpuWork) -> Int64:
@@ -448,28 +464,27 @@ def _summed(
     kind: UInt8,
     call: Int32,
     blocked: Int64,
+    launch: Int64,
     entries: list[npt.NDArray[Any]],
-    n_labels: int,
 ) -> Chain:
     """The chain with one entry for each label of a piece."""
     piece, label, ns, count = entries
-    key = piece * np.int64(n_labels) + label
-    order = np.argsort(key, kind="stable")
-    key = key[order]
-    first = np.flatnonzero(np.append(True, key[1:] != key[:-1])[: len(key)])
-    sums = (
-        np.add.reduceat(values[order], first) if len(first) else values[:0]
-        for values in (ns, count)
+    group, first = alike([piece.astype(np.int32), label])
+    n = len(first)
+    total, kernels = (
+        sum_where(group, values.astype(np.int64, copy=False), None, n) for values in (ns, count)
     )
-    total, n = sums
+    piece, label = piece[first], label[first]
+    order = np.lexsort((label, piece))
     return Chain(
         begin=begin,
         time=time,
         kind=kind,
         call=call,
         blocked=blocked,
-        offsets=np.searchsorted(key[first] // n_labels, np.arange(len(time) + 1)),
-        label=(key[first] % n_labels).astype(np.int32),
-        ns=total.astype(np.int64),
-        count=n.astype(np.int32),
+        launch=launch,
+        offsets=np.searchsorted(piece[order], np.arange(len(time) + 1)),
+        label=label[order].astype(np.int32),
+        ns=total[order],
+        count=kernels[order].astype(np.int32),
     )

@@ -63,9 +63,7 @@ def waits_of(instances: Instances, clocks: Clocks) -> Waits:
     counts = np.diff(bounds)
     instance = np.repeat(np.arange(n), counts)
     first = bounds[:-1]
-    last_arrival = (
-        np.maximum.reduceat(arrival[order], first) if n else np.empty(0, np.int64)
-    )
+    last_arrival = np.maximum.reduceat(arrival[order], first) if n else np.empty(0, np.int64)
     is_last = arrival[order] == last_arrival[instance]
     last = np.zeros(n, np.int32)
     rows = np.flatnonzero(is_last)[::-1]
@@ -245,3 +243,17 @@ def _spread_shift(
         for number in np.unique(rank[order[new]]).tolist():
             values, counts = np.unique(apart[rank[order[new]] == number], return_counts=True)
             shift[number] = int(values[np.argmax(counts)])
+
+
+def earlier_calls(records: Sequence[RankRecord], waits: Waits) -> Int64:
+    """[calls] The call before each on its stream, as a row of RunCalls; -1 for none."""
+    bounds = waits.instances.calls.bounds
+    result = np.full(len(waits.instances.calls), -1, np.int64)
+    for rank, record in enumerate(records):
+        channel = np.array([one.channel for one in record.signatures] or [0])[
+            record.calls.signature
+        ]
+        order = np.argsort(channel, kind="stable")
+        same = channel[order[1:]] == channel[order[:-1]]
+        result[bounds[rank] + order[1:][same]] = bounds[rank] + order[:-1][same]
+    return result
