@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from fastprof._system.garbage import uncollected
@@ -12,7 +12,7 @@ from fastprof.analysis.selection import condition_texts
 from fastprof.model.page import Page
 from fastprof.page.build import build
 from fastprof.page.run_steps import run_steps
-from fastprof.page.section import PageSource
+from fastprof.page.section import Link, PageSource
 from fastprof.page.sections import SECTIONS
 from fastprof.profile.data import ProfileData
 from fastprof.profile.facts import gpu_names
@@ -24,11 +24,13 @@ def page_of(
     peak: str | Mapping[str, float] | None = None,
     bandwidth: float | None = None,
     where: Where | None = None,
+    links: Sequence[Link] = (),
 ) -> Page:
     """The page of a profile.
 
     gpu, peak, bandwidth : see `fastprof.model.devices.with_figures`
     where : the work that charts and tables of kernels show, see `fastprof.analysis.selection`
+    links : to other pages
 
     Raises
     ------
@@ -47,7 +49,7 @@ def page_of(
         sections = [ahead.result(part, part.section, source) for part in SECTIONS]
         if (of_run := run_steps(profile.name)) is not None:
             sections.insert(1, of_run)
-        return Page(build(_name(profile), [*_about(profile), *_limits(where)], sections))
+        return Page(build(_name(profile), [*_about(profile), *_limits(where)], sections, links))
 
 
 _NEEDS: Final = ("host", "costs", "contents")

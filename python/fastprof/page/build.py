@@ -9,21 +9,25 @@ from functools import cache
 from importlib.resources import files
 from string import Template
 from typing import Final
+from urllib.parse import quote
 
 from fastprof._version import __version__
 from fastprof.model.table import Table
-from fastprof.page.section import Card, Chart, Fact, Section
+from fastprof.page.section import Card, Chart, Fact, Link, Section
 from fastprof.page.table import packed, shown, table_html
 
 _MANY: Final = 4  # tables
 _FRAME: Final = ("page.css", "page.js", "table.js")
 
 
-def build(title: str, about: Sequence[str], sections: Sequence[Section]) -> str:
+def build(
+    title: str, about: Sequence[str], sections: Sequence[Section], links: Sequence[Link] = ()
+) -> str:
     """The HTML of a page.
 
     title : first heading
     about : short texts below it
+    links : to other pages, after these texts
     """
     names = list(dict.fromkeys(_assets(sections)))
     styles = [asset(name) for name in names if name.endswith(".css")]
@@ -33,7 +37,8 @@ def build(title: str, about: Sequence[str], sections: Sequence[Section]) -> str:
         styles="".join(f"<style>{style}</style>\n" for style in styles),
         scripts="".join(f"<script>{script}</script>\n" for script in scripts),
         title=shown(title),
-        about="".join(f"<li>{shown(text)}</li>" for text in about),
+        about="".join(f"<li>{shown(text)}</li>" for text in about)
+        + "".join(f"<li>{_link(link)}</li>" for link in links),
         links="".join(
             f'<li><a href="#{section.id}">{shown(section.title)}</a></li>' for section in sections
         ),
@@ -85,6 +90,7 @@ def _section(section: Section) -> str:
         f'<section id="{section.id}" aria-labelledby="{section.id}-title">',
         f'<h2 id="{section.id}-title">{shown(section.title)}</h2>',
         *(f"<p>{shown(text)}</p>" for text in section.lead),
+        _links(section.links),
         _facts(section.facts),
         *charts,
         *map(_card, section.cards),
@@ -110,6 +116,18 @@ def _jump(section: Section) -> str:
         for i, (caption, _) in enumerate(section.tables, 1)
     )
     return f'<ul class="jump" aria-label="Tables">{"".join(links)}</ul>'
+
+
+def _link(link: Link) -> str:
+    target = quote(link.target.encode("utf-8", "surrogateescape"))
+    return f'<a href="./{shown(target)}">{shown(link.text)}</a>'
+
+
+def _links(links: Sequence[Link]) -> str:
+    if not links:
+        return ""
+    items = "".join(f"<li>{_link(link)}</li>" for link in links)
+    return f'<ul class="jump" aria-label="Pages">{items}</ul>'
 
 
 def _facts(facts: Sequence[Fact]) -> str:

@@ -90,6 +90,20 @@ class Card:
 
 
 @dataclass(frozen=True)
+class Link:
+    """A link to another file.
+
+    Parameters
+    ----------
+    text : what the reader sees
+    target : path of the file, relative to the page
+    """
+
+    text: str
+    target: str
+
+
+@dataclass(frozen=True)
 class Section:
     """A section of a page. All texts are plain text.
 
@@ -104,6 +118,7 @@ class Section:
     tables : (caption, table) of each; the lines of its lead and its notes are shown with it
     folded : like tables, below them; the reader unfolds them
     missing : what is not recorded here, and how to record it; one sentence each
+    links : to other pages, below the lead
     """
 
     id: str
@@ -115,6 +130,7 @@ class Section:
     tables: Sequence[tuple[str, Table]] = ()
     folded: Sequence[tuple[str, Table]] = ()
     missing: Sequence[str] = ()
+    links: Sequence[Link] = ()
 
 
 class PageSource:

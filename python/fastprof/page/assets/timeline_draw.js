@@ -321,5 +321,5 @@ const timelineDraw = (() => {
     context.strokeRect(begin + 1, 1, Math.max(end - begin - 2, 2), height - 2);
   }
 
-  return { AXIS, Colors, Drawing, layout, overview, prepare };
+  return { AXIS, Colors, Drawing, layout, luminance, overview, prepare, ticks };
 })();
