@@ -25,6 +25,7 @@ from fastprof.profile.program import TORCH, TRAINING, Program, program_of
 NO_SHAPES = "its range has no shapes (record_shapes=True records them)"
 SHAPES_MISSING = "its range has no shapes, though record_shapes was on"
 NEVER_HAS_SHAPES = "such a range never has shapes, and no operator inside it launched these kernels"
+_NO_ARGUMENTS = frozenset({NO_SHAPES, SHAPES_MISSING, NEVER_HAS_SHAPES})
 
 
 class RowCalls(NamedTuple):
@@ -145,6 +146,15 @@ class Coverage:
             for (op, direction, reason), (kernels, time) in merged.items()
         ]
         return sorted(entries, key=lambda entry: (-entry.time, entry.op or "", entry.reason))
+
+    def without_formula(self) -> dict[str, int]:
+        """The GPU time, ns, of each operator whose arguments are known, but not its FLOPs."""
+        times: dict[str, int] = {}
+        for name, direction, _, time in self._unknown.rows():
+            op = _qualified(name)
+            if op is not None and self._reason(name, direction) not in _NO_ARGUMENTS:
+                times[op] = times.get(op, 0) + time
+        return times
 
     def without(self, why: Without) -> int:
         """GPU time, ns, of kernels whose operator is unknown for this reason."""
