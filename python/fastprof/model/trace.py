@@ -6,7 +6,7 @@ file. -1 means "none" in every column.
 
 from __future__ import annotations
 
-from dataclasses import field, fields
+from dataclasses import field, fields, replace
 from enum import IntEnum
 
 import numpy as np
@@ -259,6 +259,12 @@ class Trace:
     # Ranges of data loaders and optimizers, which may mark steps too.
     step_marks: UserRanges = field(default_factory=UserRanges)
     message_numbers: MessageNumbers = field(default_factory=MessageNumbers)
+
+    def keep_labels_of_phases(self) -> None:
+        """Release the other labels: the meanings of ranges have what is needed of theirs."""
+        used, place = np.unique(self.phases.label, return_inverse=True)
+        self.labels = [self.labels[label] for label in used.tolist()]
+        self.phases = replace(self.phases, label=place.ravel().astype(np.int32))
 
 
 @dataclass(kw_only=True)
