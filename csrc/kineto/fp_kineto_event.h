@@ -32,6 +32,7 @@
   ARG(KERNEL, "kernel")                               \
   ARG(SEQ, "Sequence number")                         \
   ARG(FORWARD_THREAD, "Fwd thread id")                \
+  ARG(COLLECTIVE_SEQ, "Seq")                          \
   ARG(RECORD_FUNCTION, "Record function id")          \
   ARG(PYTHON_ID, "Python id")                         \
   ARG(PYTHON_PARENT, "Python parent id")              \

@@ -62,6 +62,7 @@ static const column COLUMNS[FP_KINETO_TABLES][FP_KINETO_COLUMNS + 1] = {
                           {"label", LABEL, FP_FIELD_NAME},
                           THREAD,
                           {"seq", NUMBER, FP_FIELD_SEQ},
+                          {"message", SMALL, FP_FIELD_COLLECTIVE_SEQ},
                           {"external_id", NUMBER, FP_FIELD_EXTERNAL_ID},
                           {"forward_thread", NUMBER, FP_FIELD_FORWARD_THREAD},
                           {"record_function", NUMBER, FP_FIELD_RECORD_FUNCTION},

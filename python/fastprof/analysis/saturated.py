@@ -33,9 +33,10 @@ def in_subtrees(parent: Int32, own: Numbers) -> Numbers:
     """
     if own.dtype.kind == "f":
         return _floats_in_subtrees(parent, own)
-    columns = own.reshape(len(own), -1).astype(np.int64).T
-    sums = [_path.sums(parent, np.ascontiguousarray(column)) for column in columns]
-    result: Numbers = np.stack(sums, 1).reshape(own.shape)
+    result = np.empty(own.shape, np.int64)
+    columns = own.reshape(len(own), -1).T, result.reshape(len(own), -1).T
+    for column, sums in zip(*columns, strict=True):
+        sums[:] = _path.sums(parent, np.ascontiguousarray(column, np.int64))
     if _is_small(own):
         return result
     return _limited(result, _floats_in_subtrees(parent, own.astype(np.float64)))

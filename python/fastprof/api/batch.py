@@ -134,7 +134,8 @@ def batch(
         tuple(map(os.path.abspath, map(os.fsdecode, members))) for members in (ops, graph_capture)
     )
     options = Options(copies, costs, captures, trim)
-    keep = None if store is None else Store(store, options.text())
+    text = options.text()  # reads the costs and captures: their errors are those of the batch
+    keep = None if store is None else Store(store, text)
     rows = find(paths, pattern)
     return Batch(gather(rows, options, keep, jobs, memory, client, progress))
 

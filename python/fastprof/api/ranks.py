@@ -77,6 +77,7 @@ def open_ranks(
         tuple(map(os.path.abspath, map(os.fsdecode, members))) for members in (ops, graph_capture)
     )
     options = Options(ops=costs, graph_capture=captures, ranks=True, steps=steps)
-    keep = None if store is None else RecordStore(store, options.text())
+    text = options.text()  # reads the costs and captures: their errors are those of the run
+    keep = None if store is None else RecordStore(store, text)
     results = gather(find(paths, pattern), options, keep, jobs, memory, client, progress)
     return Ranks([result for result in results if not isinstance(result, Summary)], clock)

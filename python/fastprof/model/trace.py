@@ -6,7 +6,7 @@ file. -1 means "none" in every column.
 
 from __future__ import annotations
 
-from dataclasses import field, fields
+from dataclasses import field, fields, replace
 from enum import IntEnum
 
 import numpy as np
@@ -215,6 +215,29 @@ class UserRanges:
         return len(self.label)
 
 
+@dataclass(frozen=True)
+class MessageNumbers:
+    """Numbers of collectives in their process group, as torch.profiler records them.
+
+    Parameters
+    ----------
+    row : int32 [numbers], rows of the ranges, ascending
+    number : int32 [numbers]
+    """
+
+    row: Int32 = field(default_factory=_no_int32)
+    number: Int32 = field(default_factory=_no_int32)
+
+    def of_ranges(self, row: Int32) -> Int32:
+        """The number of each range, -1 for none."""
+        place = np.searchsorted(self.row, row)
+        fits = np.append(self.row, np.int32(-1))[place] == row
+        result: Int32 = np.where(fits & (row >= 0), np.append(self.number, 0)[place], -1).astype(
+            np.int32
+        )
+        return result
+
+
 @dataclass(kw_only=True)
 class Trace:
     """One trace without its ranges, which `Attribution` holds. Units: see the module docstring."""
@@ -235,6 +258,13 @@ class Trace:
     user_ranges: UserRanges = field(default_factory=UserRanges)  # may mark steps
     # Ranges of data loaders and optimizers, which may mark steps too.
     step_marks: UserRanges = field(default_factory=UserRanges)
+    message_numbers: MessageNumbers = field(default_factory=MessageNumbers)
+
+    def keep_labels_of_phases(self) -> None:
+        """Release the other labels: the meanings of ranges have what is needed of theirs."""
+        used, place = np.unique(self.phases.label, return_inverse=True)
+        self.labels = [self.labels[label] for label in used.tolist()]
+        self.phases = replace(self.phases, label=place.ravel().astype(np.int32))
 
 
 @dataclass(kw_only=True)

@@ -367,18 +367,18 @@ def _answer(call: Call, direction: str) -> Work | str:
     answers = _answers.get(direction)
     if answers is None:
         raise ValueError(f"direction {direction!r} is not one of {sorted(DIRECTIONS)}")
+    entry = _entry(call)
+    if entry is None:
+        return UNMODELLED.get(f"{call.mod}::{call.op.split('.', 1)[0]}", "no formula")
     answer = answers.get(call.identity)
     if answer is None:
         if len(answers) >= _MOST_ANSWERS:
             answers.clear()
-        answer = answers[call.identity] = _answer_now(call, direction)
+        answer = answers[call.identity] = _answer_now(entry, call, direction)
     return answer
 
 
-def _answer_now(call: Call, direction: str) -> Work | str:
-    entry = _entry(call)
-    if entry is None:
-        return UNMODELLED.get(f"{call.mod}::{call.op.split('.', 1)[0]}", "no formula")
+def _answer_now(entry: Entry, call: Call, direction: str) -> Work | str:
     try:
         return entry.formula.work(entry.signatures, call, direction)
     except CannotModel as error:

@@ -51,10 +51,12 @@ class Messages(NamedTuple):
     ----------
     message : [kernels] the `ops.collectives.messages.Message` of communication kernels
     call : int32 [kernels], equal for the kernels of one call; -1: no communication
+    number : int32 [kernels], of the call in its process group, -1 if not recorded
     """
 
     message: Values
     call: Int32
+    number: Int32
 
     def column(self, name: str) -> Column:
         """A column of `COLUMNS`."""
@@ -89,7 +91,7 @@ def messages_of(lookups: Lookups, read_payloads: Callable[[], HostEvents]) -> Me
     n, meanings = len(lookups.frame), lookups.attribution.meanings
     if not len(rows):
         nothing = unknown(n)
-        return Messages(nothing, nothing.ids)
+        return Messages(nothing, nothing.ids, nothing.ids)
     frame, label = _frames(lookups, rows)
     pair, first = alike([label, names.ids[rows]])
     results = [
@@ -102,9 +104,11 @@ def messages_of(lookups: Lookups, read_payloads: Callable[[], HostEvents]) -> Me
         own = _launched(lookups, rows, read_payloads())
         of_rows, groups = _joined(of_rows, own.message), own.call
     of_rows = of_rows.mapped(lambda message: message)
-    ids, call = np.full((2, n), -1, np.int32)
+    ids, call, number = np.full((3, n), -1, np.int32)
     ids[rows], call[rows] = of_rows.ids, _calls(lookups, rows, frame, groups)
-    return Messages(Values(ids, of_rows.values), call)
+    of_range = take(lookups.attribution.frame_range, frame)
+    number[rows] = lookups.trace.message_numbers.of_ranges(of_range)
+    return Messages(Values(ids, of_rows.values), call, number)
 
 
 def _launched(lookups: Lookups, rows: Rows, events: HostEvents) -> LaunchedBy:

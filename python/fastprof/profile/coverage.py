@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from fastprof.profile.program import TORCH, TRAINING, Program, program_of
 NO_SHAPES = "its range has no shapes (record_shapes=True records them)"
 SHAPES_MISSING = "its range has no shapes, though record_shapes was on"
 NEVER_HAS_SHAPES = "such a range never has shapes, and no operator inside it launched these kernels"
+_NO_ARGUMENTS = frozenset({NO_SHAPES, SHAPES_MISSING, NEVER_HAS_SHAPES})
 
 
 class RowCalls(NamedTuple):
@@ -53,7 +54,7 @@ class Without(enum.Enum):
     NODES = "a graph recorded as a whole (nsys profile --cuda-graph-trace=node records its kernels)"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class UnknownCost:
     """An operator whose FLOPs are unknown.
 
@@ -73,6 +74,30 @@ class UnknownCost:
     reason: str
 
 
+class _Uncosted(NamedTuple):
+    """Kernels of unknown cost by call (or reason for having none) and direction.
+
+    Parameters
+    ----------
+    names : the reasons, then the distinct calls
+    key : int32 [n], twice the index into `names`, plus 1 in the backward pass
+    kernels : int64 [n], their number
+    time : int64 [n], their GPU time, ns
+    """
+
+    names: list[Named | Without]
+    key: Int32
+    kernels: Int64
+    time: Int64
+
+    def rows(self) -> Iterator[tuple[Named | Without, str, int, int]]:
+        """Name, direction, number of kernels and their time."""
+        columns = (map(int, each) for each in (self.key, self.kernels, self.time))
+        for key, kernels, time in zip(*columns, strict=True):
+            name = self.names[key // 2]
+            yield name, _direction(name, key % 2), kernels, time
+
+
 @dataclass(frozen=True)
 class Coverage:
     """How much of the GPU time is known, by depth.
@@ -90,14 +115,15 @@ class Coverage:
     known: dict[str, int]
     kernels: int
     record_shapes: bool
-    _unknown: list[tuple[Named | Without, str, int, int]]
+    _unknown: _Uncosted
 
     def __str__(self) -> str:
         parts = (f"{name} {self._percent(time)}" for name, time in self.known.items())
         text = f"GPU time {self.total / 1e6:.3f} ms, known: {', '.join(parts)}"
-        names = {_qualified(name) for name, *_ in self._unknown} - {None}
+        names = {_qualified(name) for name, *_ in self._unknown.rows()} - {None}
         if names:
-            time = sum(time for name, _, _, time in self._unknown if isinstance(name, Named))
+            rows = self._unknown.rows()
+            time = sum(time for name, _, _, time in rows if isinstance(name, Named))
             one = "1 operator has" if len(names) == 1 else f"{len(names)} operators have"
             text += f"; {one} no known cost, {self._percent(time)}: --unknown lists them"
         return text
@@ -111,7 +137,7 @@ class Coverage:
         Calls of one operator with the same reason are one entry.
         """
         merged: dict[tuple[str | None, str, str], tuple[int, int]] = {}
-        for name, direction, kernels, time in self._unknown:
+        for name, direction, kernels, time in self._unknown.rows():
             key = _qualified(name), direction, self._reason(name, direction)
             before = merged.get(key, (0, 0))
             merged[key] = before[0] + kernels, before[1] + time
@@ -121,9 +147,18 @@ class Coverage:
         ]
         return sorted(entries, key=lambda entry: (-entry.time, entry.op or "", entry.reason))
 
+    def without_formula(self) -> dict[str, int]:
+        """The GPU time, ns, of each operator whose arguments are known, but not its FLOPs."""
+        times: dict[str, int] = {}
+        for name, direction, _, time in self._unknown.rows():
+            op = _qualified(name)
+            if op is not None and self._reason(name, direction) not in _NO_ARGUMENTS:
+                times[op] = times.get(op, 0) + time
+        return times
+
     def without(self, why: Without) -> int:
         """GPU time, ns, of kernels whose operator is unknown for this reason."""
-        return sum(time for name, _, _, time in self._unknown if name is why)
+        return sum(time for name, _, _, time in self._unknown.rows() if name is why)
 
     def _reason(self, name: Named | Without, direction: str) -> str:
         if isinstance(name, Without):
@@ -211,8 +246,7 @@ _LAUNCH, _RANGE, _OPERATOR, _CAPTURE, _NODES = range(len(_WHYS))
 
 def _unknown(
     rows: npt.NDArray[np.intp], calls: RowCalls, time: Int64, kernels: Int64, why: Int32
-) -> list[tuple[Named | Without, str, int, int]]:
-    """By call (or reason for having none) and direction: number of kernels and their time."""
+) -> _Uncosted:
     call = calls.call[rows]
     name = np.where(call >= 0, call + len(_WHYS), why[rows]).astype(np.int32)
     names: list[Named | Without] = [*_WHYS, *calls.named]
@@ -220,10 +254,7 @@ def _unknown(
     sums = np.zeros((2, len(used)), np.int64)
     np.add.at(sums[0], place, kernels[rows])
     np.add.at(sums[1], place, time[rows])
-    return [
-        (names[key // 2], _direction(names[key // 2], key % 2), *counts)
-        for key, *counts in zip(used, *sums.tolist(), strict=True)
-    ]
+    return _Uncosted(names, np.array(used, np.int32), *sums)
 
 
 def _direction(name: Named | Without, backward: int) -> str:

@@ -147,6 +147,8 @@ def _load(
         from fastprof.profile import captured_graphs
 
         attribution, summary = captured_graphs.align(attributed, bool(graph_capture))
+    del attributed
+    trace.keep_labels_of_phases()
     checks.tree(
         trace.name,
         attribution.node_parent,

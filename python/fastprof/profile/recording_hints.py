@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
+from heapq import nsmallest
+
 from fastprof.model.metadata import About
-from fastprof.profile.coverage import (
-    NEVER_HAS_SHAPES,
-    NO_SHAPES,
-    SHAPES_MISSING,
-    Contents,
-    Coverage,
-    Without,
-)
+from fastprof.profile.coverage import Contents, Coverage, Without
 from fastprof.profile.program import CUDA, HIP, SERVING, WITH_OPERATORS
 
 # Smaller shares of the GPU time print as 0.0 %.
@@ -200,13 +195,10 @@ def _of_engine(contents: Contents, depth: str) -> str | None:
 
 def _formulas(coverage: Coverage) -> str | None:
     """The operators with known shapes but unknown cost, longest GPU time first."""
-    names: dict[str, int] = {}
-    for cost in coverage.unknown():
-        if cost.op is not None and cost.reason not in (NO_SHAPES, SHAPES_MISSING, NEVER_HAS_SHAPES):
-            names[cost.op] = names.get(cost.op, 0) + cost.time
+    names = coverage.without_formula()
     if not names:
         return None
-    longest = sorted(names.items(), key=lambda item: -item[1])[:_MAX_NAMES]
+    longest = nsmallest(_MAX_NAMES, names.items(), key=lambda item: (-item[1], item[0]))
     listed = ", ".join(f"{name} {100 * time / coverage.total:.1f} %" for name, time in longest)
     more = f" and {len(names) - len(longest)} more" if len(names) > len(longest) else ""
     return f"unknown cost: {listed}{more}; prof --unknown gives reasons, fastprof.op adds formulas"

@@ -236,9 +236,9 @@ def calls_of(
             calls=n,
             first=int(first[i]),
             parts=parts[i],
-            ns=sum(part.ns for part in parts[i]),
-            ideal_ns=sum(part.ideal_ns for part in parts[i]),
-            kernels=sum(part.kernels for part in parts[i]),
+            ns=_total([part.ns for part in parts[i]]),
+            ideal_ns=_total([part.ideal_ns for part in parts[i]]),
+            kernels=_total([part.kernels for part in parts[i]]),
             kind=max(parts[i], key=lambda part: (not part.is_helper, part.ns)).kind,
             has_ideal=all(part.has_ideal for part in parts[i]),
         )
@@ -249,6 +249,11 @@ def calls_of(
     span = 0.0 if steps is None else _optimizer_ns(profile, steps, is_in) / n_steps
     program = profile.contents.program
     return CallGroups(groups, take(of_part, cells.of_kernel), span, program)
+
+
+def _total(values: list[float]) -> float:
+    """The sum; a single number itself, which its part has too: a capture may have many groups."""
+    return values[0] if len(values) == 1 else sum(values)
 
 
 def _optimizer_ns(profile: ProfileData, steps: StepsOfKernels, is_in: Bools) -> float:

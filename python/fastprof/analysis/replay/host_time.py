@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -31,17 +32,17 @@ class Spent(NamedTuple):
     state: UInt8
     ns: Int64
 
-    def time_of_nodes(self, nodes: Int32, left: tuple[float, ...]) -> Floats64:
-        """[nodes, states] The ns that remain of each state.
+    def time_of_nodes(self, nodes: Int32, left: tuple[float, ...]) -> Iterator[Floats64]:
+        """[nodes] The ns that remain of each state in turn.
 
         left : the share of each `Cause` that remains
         """
-        key = self.node.astype(np.int64) * len(State) + self.state
-        wanted = nodes.astype(np.int64)[:, None] * len(State) + np.arange(len(State))
-        place = np.searchsorted(key, wanted)
-        ns = np.where(np.append(key, -1)[place] == wanted, np.append(self.ns, 0)[place], 0)
-        result: Floats64 = ns * np.array(left[: len(State)])
-        return result
+        keys = np.append(self.node.astype(np.int64) * len(State) + self.state, -1)
+        ns = np.append(self.ns, 0)
+        for state in range(len(State)):
+            wanted = nodes.astype(np.int64) * len(State) + state
+            place = np.searchsorted(keys[:-1], wanted)
+            yield np.where(keys[place] == wanted, ns[place], 0) * left[state]
 
     def sums(self, n: int, left: tuple[float, ...]) -> Int64:
         """[n nodes] The ns that remain of all states."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._take import take
-from fastprof._system.classes import NamedTuple, dataclass
+from fastprof._system.classes import dataclass
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.grouping import Floats64, group
 from fastprof.analysis.host.states import State
@@ -38,7 +38,7 @@ class Path:
 
     Parameters
     ----------
-    ns : int64 [pieces]
+    ns : int64 [pieces], not 0
     resource : uint8 [pieces], index into RESOURCES
     form : uint8 [pieces], KERNELS, HOST or WAITS
     kernel : int32 [pieces], the kernel, or one of the launch that the host time leads to; -1
@@ -79,49 +79,52 @@ def path_of(model: Model, replayed: Replayed, most: int | None = None) -> Path:
     return Path(ns, resource, form, kernel, len(rows))
 
 
-class _Piece(NamedTuple):
-    ns: Int64
-    resource: Int64
-    form: Int64
-    kernel: Int32
-
-
 def _pieces(model: Model, weights: Weights, parts: np.ndarray) -> Iterator[npt.NDArray[Any]]:
     """The columns of `Path`: the time of each part in pieces."""
     is_work = model.graph.kind[parts["node"]] == WORK
     pieces = [*_of_work(model, parts[is_work]), *_of_host(model, weights, parts[~is_work])]
-    for column, dtype in zip(zip(*pieces, strict=True), _TYPES, strict=True):
-        yield np.concatenate(column).astype(dtype)
+    for column in zip(*pieces, strict=True):
+        yield np.concatenate(column)
 
 
-_TYPES: Final = (np.int64, np.uint8, np.uint8, np.int32)
+_Piece = tuple[Int64, UInt8, UInt8, Int32]
+
+
+def _piece(ns: Int64, resource: UInt8 | int, form: int, kernel: Int32) -> _Piece:
+    """The fields of `Path`, of the rows with time.
+
+    ns, kernel : [rows]
+    resource : [rows], or one for all
+    """
+    rows = np.flatnonzero(ns)
+    of_rows = resource[rows] if isinstance(resource, np.ndarray) else np.full(len(rows), resource)
+    form_of_rows = np.full(len(rows), form, np.uint8)
+    return ns[rows], of_rows.astype(np.uint8), form_of_rows, kernel[rows]
 
 
 def _of_work(model: Model, parts: np.ndarray) -> Iterator[_Piece]:
     """Its own time, what it waits for without a record, and the lag of its edge."""
     kernel = model.graph.kernel[parts["node"]]
-    own = take(model.kernel_class, kernel, 0).astype(np.int64)
-    waits = np.full(len(own), WAITS)
-    yield _Piece(parts["own"], own, np.full(len(own), KERNELS), kernel)
+    own = take(model.kernel_class, kernel, 0).astype(np.uint8)
+    yield _piece(parts["own"], own, KERNELS, kernel)
     # A copy waits until the host has the memory ready, a collective for other ranks.
-    yield _Piece(parts["before"], np.where(own == _GPU, _UNEXPLAINED, own), waits, kernel)
-    yield _Piece(parts["lag"], np.where(parts["slot"] == 0, _LATENCY, own), waits, kernel)
+    unexplained = np.where(own == _GPU, np.uint8(_UNEXPLAINED), own)
+    yield _piece(parts["before"], unexplained, WAITS, kernel)
+    latency = np.where(parts["slot"] == 0, np.uint8(_LATENCY), own)
+    yield _piece(parts["lag"], latency, WAITS, kernel)
 
 
 def _of_host(model: Model, weights: Weights, parts: np.ndarray) -> Iterator[_Piece]:
     """Calls and the time before them: in each state, and the host's own."""
     node, kernel = parts["node"], model.launches[parts["node"]]
-    form = np.full(len(node), HOST)
-    host = np.full(len(node), _HOST)
     for name, spent in (("own", model.host_time.own), ("before", model.host_time.before)):
         rest = parts[name].copy()
-        in_states = rounded(spent.time_of_nodes(node, weights.left))
-        for state in range(len(OF_STATES)):
-            ns = np.minimum(in_states[:, state], rest)
+        for state, in_state in enumerate(spent.time_of_nodes(node, weights.left)):
+            ns = np.minimum(rounded(in_state), rest)
             rest -= ns
-            yield _Piece(ns, host + 1 + state, form, kernel)
-        yield _Piece(rest, host, form, kernel)
-    yield _Piece(parts["lag"], host, form, kernel)
+            yield _piece(ns, _HOST + 1 + state, HOST, kernel)
+        yield _piece(rest, _HOST, HOST, kernel)
+    yield _piece(parts["lag"], _HOST, HOST, kernel)
 
 
 _ROWS: Final = ("op", "layer", "line")

@@ -6,7 +6,7 @@ contains its own kernels and those of its children, the root all selected kernel
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, Final
 
@@ -97,11 +97,11 @@ class Stacks:
         measure : of MEASURES
         direction : of DIRECTIONS; None for all
         """
-        return self._measure(self.sums, measure, direction)
+        return self._measure(self.sums.__getitem__, measure, direction)
 
     def inclusive(self, measure: str, direction: str | None = None) -> Numbers:
         """[n] A measure of each node with all nodes inside it; see `own`."""
-        return self._measure(self._inclusive, measure, direction)
+        return self._measure(self._inclusive_of, measure, direction)
 
     def chain(self, row: int) -> list[str]:
         """The names from below the root to a node."""
@@ -112,12 +112,20 @@ class Stacks:
         return results[::-1]
 
     @computed_once
-    def _inclusive(self) -> Mapping[str, Numbers]:
-        return {name: in_subtrees(self.parent, own) for name, own in self.sums.items()}
+    def _inclusive(self) -> dict[str, Numbers]:
+        """The sums that were asked for."""
+        return {}
 
-    def _measure(self, sums: Mapping[str, Numbers], measure: str, direction: str | None) -> Numbers:
+    def _inclusive_of(self, name: str) -> Numbers:
+        if name not in self._inclusive:
+            self._inclusive[name] = in_subtrees(self.parent, self.sums[name])
+        return self._inclusive[name]
+
+    def _measure(
+        self, sums: Callable[[str], Numbers], measure: str, direction: str | None
+    ) -> Numbers:
         def of(name: str) -> Numbers:
-            values = sums[name]
+            values = sums(name)
             return across(values) if direction is None else values[:, DIRECTIONS.index(direction)]
 
         if measure == "ns":

@@ -324,10 +324,15 @@ def cut_sizes(label: str) -> tuple[str, tuple[Arg, ...] | None]:
         match = _SHAPE.match(label, place, end)
         if match is None or not (match.end() == end or label.startswith(", [", match.end())):
             return label, None
-        shape = tuple(int(extent) for extent in match[1].split(", ") if extent)
-        args.append(Arg("", Tensor(shape)))
+        args.append(_tensor_of_sizes(match[1]))
         place = match.end() + 2
     return label[:at], tuple(args)
+
+
+@lru_cache(maxsize=4096)
+def _tensor_of_sizes(text: str) -> Arg:
+    """A tensor of a shape `8, 64`: a trace has many operators and few shapes."""
+    return Arg("", Tensor(tuple(int(extent) for extent in text.split(", ") if extent)))
 
 
 def is_torch_name(name: str) -> bool:

@@ -68,7 +68,7 @@ def section(source: PageSource) -> Section:
             plain = {_PLAIN: tree.pruned(_LEAST)}
         del tree
     shown = known | plain
-    if not shown or not any(tree.inclusive("ns")[0] for tree in shown.values()):
+    if not shown or not any(tree.own("ns").any() for tree in shown.values()):
         return Section("where-time-goes", "Where time goes", missing=[NOTHING_SELECTED])
     title, tree = next(iter(shown.items()))
     return Section(

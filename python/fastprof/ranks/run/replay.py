@@ -332,7 +332,8 @@ class _Graph:
 
     def changed(self, change: Change) -> Int64:
         """The durations with a change."""
-        events, result = self._events, self.duration.copy()
+        events = self._events
+        result: Int64 = self.duration.copy()
         for rank, (work, selected) in enumerate(zip(change.work, self._selected, strict=True)):
             if work is not None:
                 nodes = self._chain[events.bounds[rank] : events.bounds[rank + 1]]

@@ -166,7 +166,7 @@ class _Shared:
         first, last = first[order], last[order]
         channel = np.unique(stream, return_inverse=True)[1][first] if len(rows) else stream[:0]
         ids, signatures = self._signatures(rows[first], channel)
-        seq = np.full(n, -1, np.int32)
+        seq = self.messages.number[rows[first]]
         return Calls(start[first], last, ids, seq), signatures, launch[first]
 
     def _signatures(self, rows: Int32, channel: npt.NDArray[Any]) -> tuple[Int32, list[Signature]]:

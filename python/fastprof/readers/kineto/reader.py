@@ -26,6 +26,7 @@ from fastprof.model.trace import (
     Configs,
     Kernels,
     Launches,
+    MessageNumbers,
     Ranges,
     Recording,
 )
@@ -96,6 +97,7 @@ def read(
         process_of_thread=threads.process,
         processes=threads.process_numbers.astype(np.int32),
         warnings=[*file.warnings(), *_warnings(file, damaged)],
+        message_numbers=_message_numbers(file, row_of_event),
         recorded_forward=forward_ranges(file, threads, ranges),
         about=metadata.read(file, threads.places()),
         captured=captured,
@@ -124,6 +126,14 @@ def _read_ranges(file: KinetoFile, threads: KinetoThreads, label: Int32) -> tupl
         op_id=np.full(len(rows), -1, np.int64),
     )
     return ranges, row_of_event
+
+
+def _message_numbers(file: KinetoFile, row_of_event: Int32) -> MessageNumbers:
+    """The numbers of collectives, by row of the ranges."""
+    number = file.tables["ranges"]["message"]
+    events = np.flatnonzero((number >= 0) & (row_of_event >= 0))
+    order = events[np.argsort(row_of_event[events], kind="stable")]
+    return MessageNumbers(row_of_event[order], number[order].astype(np.int32))
 
 
 def _read_kernels(file: KinetoFile, copies: bool) -> Kernels:

@@ -96,6 +96,7 @@ def test_an_operator_has_its_call_in_one_label():
         "seq": 8,
         "external_id": 3,
         "forward_thread": 1,
+        "message": -1,
         "record_function": 4,
         "python_id": -1,
         "python_parent": -1,
