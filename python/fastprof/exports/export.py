@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from fastprof._system.output_file import output_file, protected
@@ -47,11 +49,24 @@ def write_to(
     exporter: Exporter, profile: Any, file: BinaryIO, compress: bool = False, **options: Any
 ) -> None:
     """Write a profile to a binary file, compressed with gzip or as it is."""
+    with _compressed(file, compress) as target:
+        exporter.write(profile, target, **options)
+
+
+@contextmanager
+def compressed_to(file: BinaryIO, path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """The file to write to: compressed with gzip if its path says so."""
+    with _compressed(file, is_compressed(path)) as target:
+        yield target
+
+
+@contextmanager
+def _compressed(file: BinaryIO, compress: bool) -> Iterator[Any]:
     if not compress:
-        exporter.write(profile, file, **options)
+        yield file
         return
     with gzip.GzipFile("", "wb", _LEVEL, file, mtime=0) as compressed:
-        exporter.write(profile, compressed, **options)
+        yield compressed
 
 
 def is_compressed(path: str | os.PathLike[str]) -> bool:

@@ -121,6 +121,7 @@ _ALL: Final = (
     ),
 )
 FORMATS: Final = {exporter.name: exporter for exporter in _ALL}
+RUNS: Final = "perfetto"  # the format that has all ranks of a run
 
 
 def find(name: str) -> Exporter:

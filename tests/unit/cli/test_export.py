@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 
 import pytest
+from bench.ranks import programs, truth
 
 from fastprof.analysis.options import WHERE
 from fastprof.cli import main
@@ -87,4 +88,38 @@ def test_bad_input_is_reported(tmp_path):
     failed(run("export", file, "--to", "perfetto", "-o", out), 1, str(file))
     file.write_text(repr({"kShortName": "sgemm", "kDuration": 5}) + "\n")
     failed(run("export", file, "--to", "perfetto", "-o", out), 1, "dict lines contain no times")
+    assert not out.exists()
+
+
+@pytest.fixture
+def ranks(tmp_path):
+    """The files of two ranks in a directory."""
+    folder = tmp_path / "ranks"
+    truth.write(folder, programs.ddp(2), 2, 1, [])
+    (folder / "truth.json").unlink()
+    return folder
+
+
+def test_a_directory_is_a_run(ranks, tmp_path):
+    out = tmp_path / "run.pftrace"
+    assert run("export", ranks, "--to", "perfetto", "-o", out).returncode == 0
+    trace = perfetto_traces.read(out)
+    assert {trace.path(each.track)[0] for each in trace.slices} == {"rank 0", "rank 1"}
+    assert trace.on("GPU") and trace.flows
+    files = sorted(ranks.iterdir())
+    done = run("export", *files, "--to", "perfetto", "--no-kernels", "-o", tmp_path / "x.pftrace")
+    assert done.returncode == 0
+    trace = perfetto_traces.read(tmp_path / "x.pftrace")
+    assert not trace.on("GPU") and len(trace.on("time line")) > 0
+
+
+def test_usage_errors_of_runs(ranks, tmp_path):
+    file, out = ranks / "rank0.json.gz", tmp_path / "x"
+    failed(run("export", ranks, "--to", "chrome", "-o", out), 2,
+           "only perfetto has the ranks of a run; give one FILE for chrome")  # fmt: skip
+    failed(run("export", file, "--to", "perfetto", "--no-kernels", "-o", out), 2,
+           "--no-kernels needs a run")  # fmt: skip
+    failed(run("export", ranks, "--to", "perfetto", "--trim", "x", "-o", out), 2,
+           "--trim needs one FILE")  # fmt: skip
+    failed(run("export", ranks, "--to", "perfetto", "-o", file), 1, "is an input")
     assert not out.exists()

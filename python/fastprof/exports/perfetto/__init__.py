@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import BinaryIO
 
 from fastprof.analysis.registry import Where
-from fastprof.exports.events import SelectedWork, read
+from fastprof.exports.events import HostRows, SelectedWork, read
 from fastprof.exports.perfetto import packets as proto
 from fastprof.exports.perfetto.host import write_gpu, write_host
 from fastprof.exports.perfetto.packets import clock_packets
@@ -17,7 +17,6 @@ from fastprof.exports.perfetto.tracks import (
 )
 from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.data import ProfileData
-from fastprof.writers.write_threads import write as write_rows
 
 
 def write(
@@ -50,16 +49,22 @@ def write(
     output = TraceOutput(first if first != NEVER else 0)
     processes = _processes(work, output)
     write_steps(kernels, work, output, processes)
+    add_work(work, rows, output, processes)
+    file.write(clock_packets(output.origin))
+    output.flush(file)
+
+
+def add_work(
+    work: SelectedWork, rows: HostRows, output: TraceOutput, processes: dict[int, int]
+) -> None:
+    """Add GPU work, the host's ranges and API calls, and memory.
+
+    processes : the track of each process by its number
+    """
     write_gpu(work, output, processes)
     write_host(work, rows, output, processes)
-    write_ended_elsewhere(profile, work, output)
-    write_memory(profile, output, processes)
-    file.write(clock_packets(output.origin))
-    file.write(output.tracks.packets())
-    for packet in output.texts.packets():
-        file.write(packet)
-    for writer in output.writers:
-        write_rows(writer, file)
+    write_ended_elsewhere(work.profile, work, output)
+    write_memory(work.profile, output, processes)
 
 
 def _processes(work: SelectedWork, output: TraceOutput) -> dict[int, int]:

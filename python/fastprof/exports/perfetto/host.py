@@ -64,7 +64,7 @@ def write_host(
             values[n_ranges:] = of_api[rows.api]
         outer, inner = texts.annotation_tags(shown_as)
         fields.add_numbers(inner, take(values, order), none=-1, outer=outer)
-    _add_flows(fields, work, rows, place)
+    _add_flows(fields, work, rows, place, output)
     start, end = take(start, order), take(end, order)
     track = _tracks(work.profile, output, processes, (start, end, thread))
     Slices(start, end, track, fields).write_to(output)
@@ -85,8 +85,9 @@ def _tracks(
         tid, pid = (int(threads.tid[index]), int(threads.pid[index])) if index >= 0 else (-1, -1)
         name = profile.about.threads.get((pid, tid)) or ("thread" if tid >= 0 else "thread unknown")
         name = f"{name} {tid}" if tid >= 0 else name
-        parent = processes.get(pid, 0)
-        uuids.append(output.tracks.add(name, parent, *_thread_field(pid, tid, name)))
+        parent = processes.get(pid, output.root)
+        ids = _thread_field(pid, tid, name) if output.has_ids else []
+        uuids.append(output.tracks.add(name, parent, *ids))
         names.append((name, parent))
     which = np.searchsorted(used, thread).astype(np.int32)
     return tracks_of_lanes(output.tracks, names, uuids, (start, end, which), may_nest=True)
@@ -120,7 +121,9 @@ def _api_texts(profile: ProfileData, texts: Interned) -> list[bytes]:
     ]
 
 
-def _add_flows(fields: Fields, work: SelectedWork, rows: HostRows, place: Int32) -> None:
+def _add_flows(
+    fields: Fields, work: SelectedWork, rows: HostRows, place: Int32, output: TraceOutput
+) -> None:
     """Flows from API calls to kernels, and from forward to backward ranges."""
     profile = work.profile
     n_ranges = len(rows.ranges)
@@ -130,10 +133,12 @@ def _add_flows(fields: Fields, work: SelectedWork, rows: HostRows, place: Int32)
     forward = of_range[profile.ranges.forward[links]]
     backward = of_range[links]
     linked = np.flatnonzero((forward >= 0) & (backward >= 0))
-    numbers = len(work) + 1 + np.arange(len(linked), dtype=np.int64)
+    of_work = flow_ids(work, output)
+    numbers = output.n_flows + len(work) + 1 + np.arange(len(linked), dtype=np.int64)
+    output.n_flows += len(work) + len(linked)
     launched = np.flatnonzero(call >= 0)
     source = np.concatenate([call[launched], forward[linked]])
-    ids = np.concatenate([flow_ids(work)[launched], numbers])
+    ids = np.concatenate([of_work[launched], numbers])
     in_order = np.argsort(source, kind="stable")
     offsets = np.zeros(len(place) + 1, np.int64)
     np.cumsum(np.bincount(source, minlength=len(place)), out=offsets[1:])
@@ -169,13 +174,13 @@ def write_gpu(work: SelectedWork, output: TraceOutput, processes: dict[int, int]
         values = np.ascontiguousarray(work.numbers(name))
         _add_argument(fields, output.texts, shown_as, values, none=-1)
     _add_argument(fields, output.texts, "launch latency (ns)", work.latency, none=NO_TIME)
-    fields.add_fixed(FLOW_END, np.where(work.api >= 0, flow_ids(work), -1))
+    fields.add_fixed(FLOW_END, np.where(work.api >= 0, flow_ids(work, output), -1))
     Slices(work.start, work.end, track, fields).write_to(output)
 
 
-def flow_ids(work: SelectedWork) -> Int64:
+def flow_ids(work: SelectedWork, output: TraceOutput) -> Int64:
     """int64 [n], the id of the flow from the launching call to each kernel."""
-    return np.arange(1, len(work) + 1, dtype=np.int64)
+    return output.n_flows + np.arange(1, len(work) + 1, dtype=np.int64)
 
 
 def _add_argument(fields: Fields, texts: Interned, name: str, values: Any, none: int) -> None:

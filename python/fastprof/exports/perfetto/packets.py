@@ -8,6 +8,7 @@ Schema: protos/perfetto/trace/perfetto_trace.proto of the Perfetto repository.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 _MASK: Final = (1 << 64) - 1
@@ -82,6 +83,7 @@ class Tracks:
 
     def __init__(self) -> None:
         self._packets: list[bytes] = []
+        self._n = 0
         self._children: dict[int, int] = {}
 
     def add(self, name: str, parent: int = 0, *parts: bytes, about: str = "") -> int:
@@ -91,7 +93,8 @@ class Tracks:
         parts : further encoded fields of its TrackDescriptor
         about : description
         """
-        uuid = len(self._packets) + 1
+        self._n += 1
+        uuid = self._n
         rank = self._children[parent] = self._children.get(parent, -1) + 1
         fields = [number(1, uuid), text(2, name), number(11, _EXPLICIT), number(12, rank), *parts]
         fields.append(number(15, _NO_MERGE))
@@ -103,8 +106,10 @@ class Tracks:
         return uuid
 
     def packets(self) -> bytes:
-        """All descriptors."""
-        return b"".join(self._packets)
+        """The descriptors since the last call."""
+        result = b"".join(self._packets)
+        self._packets.clear()
+        return result
 
 
 class Interned:
@@ -112,6 +117,7 @@ class Interned:
 
     def __init__(self) -> None:
         self._fields: dict[int, dict[str, int]] = {}
+        self._written: dict[int, int] = {}
 
     def category(self, value: str) -> int:
         """The number of a category."""
@@ -134,11 +140,13 @@ class Interned:
         return known.setdefault(value, len(known) + 1)
 
     def packets(self) -> Iterator[bytes]:
-        """All texts."""
+        """The texts since the last call."""
         for field, known in self._fields.items():
             entries = [
-                message(field, number(1, iid), text(2, value)) for value, iid in known.items()
+                message(field, number(1, iid), text(2, value))
+                for value, iid in islice(known.items(), self._written.get(field, 0), None)
             ]
+            self._written[field] = len(known)
             for first in range(0, len(entries), _AT_ONCE):
                 yield message(1, HEAD, message(12, *entries[first : first + _AT_ONCE]))
 

@@ -8,7 +8,7 @@ Slices: a packet at the start and one at the end of each event.
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Final
+from typing import BinaryIO, Final
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from fastprof.model.metadata import MANAGED, PINNED, Memory
 from fastprof.model.trace import NO_TIME
 from fastprof.profile.data import ProfileData
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
+from fastprof.writers.write_threads import write as write_rows
 
 
 def write_steps(
@@ -50,7 +51,7 @@ def write_ended_elsewhere(profile: ProfileData, work: SelectedWork, output: Trac
     if not len(ranges.start) or work.rows is not None:
         return
     which = np.zeros(len(ranges.start), np.int32)
-    names = [("ranges across threads", 0)]
+    names = [("ranges across threads", output.root)]
     _write(output, names, (ranges.start, ranges.end, which), ranges.text, "range")
 
 
@@ -141,13 +142,28 @@ FLOW_END: Final = proto.fixed64_tag(48)
 class TraceOutput:
     """Tracks, texts and packets of a Perfetto trace.
 
-    origin : the earliest time of all events, ns
+    origin : subtracted from all times, ns; no later than the earliest event
+    root : the parent of tracks that are of no known process; 0 for none
+    has_ids : whether tracks have the ids of processes and threads, which hosts share
+    n_flows : flows so far; their ids count from 1
     """
 
     origin: int
+    root: int = 0
+    has_ids: bool = True
+    n_flows: int = 0
     tracks: Tracks = field(default_factory=Tracks)
     texts: Interned = field(default_factory=Interned)
     writers: list[PacketWriter] = field(default_factory=list)
+
+    def flush(self, file: BinaryIO) -> None:
+        """Write what was added since the last call."""
+        file.write(self.tracks.packets())
+        for packet in self.texts.packets():
+            file.write(packet)
+        for writer in self.writers:
+            write_rows(writer, file)
+        self.writers.clear()
 
 
 @dataclass(frozen=True, eq=False)

@@ -106,6 +106,7 @@ fastprof.define("lanes", (host, data, arrays, page) => {
 
   function resize() {
     place = lanesDraw.layout(run, open);
+    host.dataset.open = open.size;
     const height = Math.min(place.height + AXIS, TALLEST, Math.max(window.innerHeight * 0.75, 240));
     scroll.style.height = `${height}px`;
     space.style.height = `${Math.max(place.height + AXIS - height, 0)}px`;
