@@ -80,12 +80,13 @@ def write_files(folder: Path) -> None:
     generate(folder / "after.sqlite", 1000, seed=2)
     (folder / "traces").mkdir()
     for rank in range(2):
-        trace = KinetoFile(distributedInfo={"backend": "nccl", "rank": rank, "world_size": 2})
+        trace = KinetoFile(distributedInfo={"backend": "nccl", "rank": rank, "world_size": 4})
         trace.annotation(0, 950, "train 1")
         trace.op(0, 900, "aten::mm", dims=[[2, 3], [3, 4]], types=["float", "float"], seq=4)
         trace.launch(10, 20, corr=7).kernel(30, 400 + rank, corr=7)
         trace.write(folder / f"rank{rank}.json.gz")
         trace.write(folder / "traces" / f"rank{rank}.json.gz")
+        trace.root["distributedInfo"]["rank"] = 2 + rank
         trace.write(folder / "traces" / f"net{rank}.pt.trace.json.gz")
     for name in ("net.json.gz", "lenet.json.gz"):
         trace.write(folder / name)

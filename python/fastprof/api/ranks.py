@@ -6,10 +6,16 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from fastprof._version import __version__
 from fastprof.api.batch import Done, check_workers, gather
+from fastprof.model.table import SCHEMA, Table
 from fastprof.ranks.files import find
+from fastprof.ranks.run.changes import STRAGGLERS
 from fastprof.ranks.run.result import RanksError, RunData
 from fastprof.ranks.run.store import RecordStore
+from fastprof.ranks.run.text import lines_of, tables_of
 from fastprof.ranks.summary import Summary
 from fastprof.ranks.work import Options
 
@@ -26,6 +32,41 @@ class Ranks(RunData):
     `text`: `ranks`, `groups`, `causes`, `waiting()`, `steps()`, `calls()`, `stages()`,
     `unmatched()`, `what_if(changes)`. Times are ns, on aligned clocks.
     """
+
+    def lines(self) -> list[str]:
+        """The first screen in words: the answer, what a rank does, what is missing."""
+        return lines_of(self)
+
+    def tables(self) -> list[tuple[str, Table]]:
+        """The tables of the first screen, with titles."""
+        return tables_of(self)
+
+    def facts(self, changes: Sequence[str] = ()) -> dict[str, Any]:
+        """The first screen as values for JSON; times in ns, unknown is None."""
+        tables = {
+            "ranks": self.ranks,
+            "groups": self.groups,
+            "causes": self.causes,
+            "stages": self.stages(),
+            "what_if": self.what_if(changes or [STRAGGLERS]),
+        }
+        step = self.step_ns
+        return {
+            "fastprof": __version__,
+            "schema": SCHEMA,
+            "files": len(self.files) + len(self.failures),
+            "failures": [failure.error for failure in self.failures],
+            "missing": self.missing,
+            "step_ns": None if np.isnan(step) else step,
+            "answer": self.lines()[0],
+            **{name: [*map(dict, table.rows())] for name, table in tables.items()},
+        }
+
+    def write_perfetto(self, path: str | os.PathLike[str]) -> None:
+        """Write all ranks on one clock for Perfetto, compressed if the name ends with .gz."""
+        from fastprof.exports.perfetto.run import write_run_perfetto
+
+        write_run_perfetto(self, path)
 
     def report(self) -> Page:
         """The HTML page of the run, which notebooks show: `run.report().save("run.html")`."""

@@ -102,8 +102,11 @@ def test_what_a_document_shows_is_understood(command: Command) -> None:
     for words in calls_of_fastprof(command.text):
         if "--help" in words or "-h" in words or "--version" in words:
             continue
-        is_file = words[0].endswith(".sqlite")  # fastprof FILE
-        parser().parse_args(["overview", *words] if is_file else words)  # or SystemExit
+        if words[0].endswith(".sqlite"):  # fastprof FILE
+            words = ["overview", *words]
+        if words[0].endswith("/"):  # fastprof DIR
+            words = ["ranks", *words]
+        parser().parse_args(words)  # or SystemExit
 
 
 def test_what_is_not_run_is_shown_somewhere() -> None:

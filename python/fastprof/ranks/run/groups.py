@@ -2,24 +2,50 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
+from fastprof.model.arrays import Bools, Int64
 from fastprof.ops.collectives.messages import COLLECTIVES, bus_bytes
-from fastprof.ranks.run.record import description
-from fastprof.ranks.run.waits import UNKNOWN
-
-if TYPE_CHECKING:
-    from fastprof.ranks.run.result import RunData
+from fastprof.ranks.run.match import Instances
+from fastprof.ranks.run.peers import Peers
+from fastprof.ranks.run.record import RankRecord, description
+from fastprof.ranks.run.waits import UNKNOWN, Exposed, Waits
 
 _KINDS_SHOWN = 3
+
+
+class Run(Protocol):
+    """What rows are made of, see `RunData`."""
+
+    records: list[RankRecord]
+    numbers: list[int]
+
+    @property
+    def instances(self) -> Instances: ...
+    @property
+    def waits(self) -> Waits: ...
+    @property
+    def exposed(self) -> Sequence[Exposed]: ...
+    @property
+    def peers(self) -> Peers: ...
+    @property
+    def step_numbers(self) -> Sequence[Int64]: ...
+    @property
+    def calls_in_steps(self) -> Bools: ...
+    @property
+    def mean_parts(self) -> np.ndarray: ...
+    @property
+    def rank_steps(self) -> int: ...
+    def rank_steps_of(self, ranks: Iterable[int]) -> int: ...
 
 
 class _Kinds:
     """Groups of one description and size, and the numbers of their instances."""
 
-    def __init__(self, run: RunData) -> None:
+    def __init__(self, run: Run) -> None:
         instances = run.instances
         names: dict[tuple[str, int], int] = {}
         self.of_group = []
@@ -32,7 +58,7 @@ class _Kinds:
         self.of_instance = of_group[instances.group]
         self.texts = self._texts(run)
 
-    def _texts(self, run: RunData) -> list[str]:
+    def _texts(self, run: Run) -> list[str]:
         """Name and kinds of collectives of each."""
         signatures = run.instances.calls.signatures
         result = []
@@ -49,7 +75,7 @@ class _Kinds:
         return result
 
 
-def group_rows(run: RunData) -> list[dict[str, Any]]:
+def group_rows(run: Run) -> list[dict[str, Any]]:
     """A row per kind of groups; see `columns.GROUPS`."""
     kinds, waits = _Kinds(run), run.waits
     instances, calls = run.instances, run.instances.calls
@@ -100,7 +126,7 @@ def _bus(signature: Any) -> float:
     return float(bus_bytes(signature.kind, signature.size, signature.n_ranks))
 
 
-def waiting_rows(run: RunData) -> list[dict[str, Any]]:
+def waiting_rows(run: Run) -> list[dict[str, Any]]:
     """Waits by rank, step, group and the rank waited for; see `columns.WAITS`."""
     kinds, instances = _Kinds(run), run.instances
     sums: dict[tuple[int, int, int, int], list[float]] = {}
@@ -131,7 +157,7 @@ def waiting_rows(run: RunData) -> list[dict[str, Any]]:
     ]
 
 
-def stage_rows(run: RunData) -> list[dict[str, Any]]:
+def stage_rows(run: Run) -> list[dict[str, Any]]:
     """Classes of ranks that exchange messages; see `columns.STAGES`."""
     instances, peers = run.instances, run.peers
     pairs = np.array([group.is_pair for group in instances.groups] or [False])

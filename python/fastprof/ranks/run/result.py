@@ -8,12 +8,11 @@ from typing import Any, Final
 import numpy as np
 
 from fastprof._system.threads import computed_once
-from fastprof._version import __version__
 from fastprof.errors import FastprofError
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Ints
 from fastprof.model.heading import Heading
-from fastprof.model.table import SCHEMA, ColumnData, Floats, Table, texts
+from fastprof.model.table import ColumnData, Floats, Table, texts
 from fastprof.ranks.all_ranks import assign_ranks, rank_in_name
 from fastprof.ranks.run import columns as headings
 from fastprof.ranks.run.causes import (
@@ -26,8 +25,9 @@ from fastprof.ranks.run.causes import (
     Explained,
     explain,
 )
-from fastprof.ranks.run.changes import STRAGGLERS, kinds_of_causes, no_slower, parse_change
+from fastprof.ranks.run.changes import kinds_of_causes, no_slower, parse_change
 from fastprof.ranks.run.clocks import Clocks, estimated_clocks, hosts_of, recorded_clocks
+from fastprof.ranks.run.groups import group_rows, stage_rows, waiting_rows
 from fastprof.ranks.run.match import Instances, match
 from fastprof.ranks.run.peers import Peers, peers_of
 from fastprof.ranks.run.record import Label, RankRecord, RecordedFile
@@ -224,39 +224,6 @@ class RunData:
         numbers = {rank_in_name(path) for path in names}
         return [rank for rank in self.missing if rank in numbers]
 
-    def lines(self) -> list[str]:
-        """The first screen in words: the answer, what a rank does, what is missing."""
-        from fastprof.ranks.run.text import lines_of
-
-        return lines_of(self)
-
-    def tables(self) -> list[tuple[str, Table]]:
-        """The tables of the first screen, with titles."""
-        from fastprof.ranks.run.text import tables_of
-
-        return tables_of(self)
-
-    def facts(self, changes: Sequence[str] = ()) -> dict[str, Any]:
-        """The first screen as values for JSON; times in ns, unknown is None."""
-        tables = {
-            "ranks": self.ranks,
-            "groups": self.groups,
-            "causes": self.causes,
-            "stages": self.stages(),
-            "what_if": self.what_if(changes or [STRAGGLERS]),
-        }
-        step = self.step_ns
-        return {
-            "fastprof": __version__,
-            "schema": SCHEMA,
-            "files": len(self.files) + len(self.failures),
-            "failures": [failure.error for failure in self.failures],
-            "missing": self.missing,
-            "step_ns": None if np.isnan(step) else step,
-            "answer": self.lines()[0],
-            **{name: [*map(dict, table.rows())] for name, table in tables.items()},
-        }
-
     @computed_once
     def ranks(self) -> Table:
         """A row per rank: its steps in parts, and how long others wait for it; means of a step."""
@@ -290,8 +257,6 @@ class RunData:
     @computed_once
     def groups(self) -> Table:
         """A row per kind of process group, means of a step and rank; the longest waits first."""
-        from fastprof.ranks.run.groups import group_rows
-
         return _of_rows(headings.GROUPS, group_rows(self)).sort("wait_ns")
 
     @computed_once
@@ -330,8 +295,6 @@ class RunData:
 
     def waiting(self) -> Table:
         """Waits of each rank and step, by group and by the rank waited for."""
-        from fastprof.ranks.run.groups import waiting_rows
-
         return _of_rows(headings.WAITS, waiting_rows(self)).sort("wait_ns")
 
     def steps(self) -> Table:
@@ -401,8 +364,6 @@ class RunData:
 
     def stages(self) -> Table:
         """Pipeline stages: how long each waits for messages of others; empty without messages."""
-        from fastprof.ranks.run.groups import stage_rows
-
         return _of_rows(headings.STAGES, stage_rows(self))
 
     def what_if(self, changes: Iterable[str] | str) -> Table:

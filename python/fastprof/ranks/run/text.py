@@ -182,6 +182,7 @@ def _problems(run: RunData) -> list[str]:
         result.append(
             f"missing: {'rank' if len(run.missing) == 1 else 'ranks'} {listed}; waits for them are "
             "unknown"
+            + (f"; no work could be read of {_numbers(run.unreadable)}" if run.unreadable else "")
         )
     lost = sum(row.calls for row in run.instances.unmatched) if run.records else 0
     if lost:
