@@ -1,5 +1,6 @@
 /* A map of ranks (rows) and steps (columns), coloured by time.
- * data: rows (names), steps (numbers), counted (whether means include the step).
+ * data: rows (names), steps (numbers), counted (whether means include the step), marked (rows that
+ * findings are about).
  * arrays, float64 [rows * steps], row by row: wait, waited_for and length in ns, below 0 where the
  * rank lacks the step; last, the rank waited for longest, -1 for none; for_last, how long. */
 "use strict";
@@ -99,12 +100,15 @@ fastprof.define("heat", (host, data, arrays, page) => {
     context.fillStyle = page.colors.get("muted");
     context.textAlign = "right";
     const everyRow = Math.ceil(13 / high);
+    const always = [...data.marked, rows.length - 1];
     for (let row = 0; row < rows.length; row++) {
-      const isLast = row === rows.length - 1;
-      if (row % everyRow && !isLast) continue;
-      if (!isLast && row + everyRow > rows.length - 1 && everyRow > 1) continue;
+      const isOwn = always.includes(row);
+      const isFree = always.every((each) => each === row || Math.abs(each - row) >= everyRow);
+      if (!isOwn && (row % everyRow || !isFree)) continue;
+      context.fillStyle = page.colors.get(data.marked.includes(row) ? "text" : "muted");
       context.fillText(rows[row], LEFT - 6, TOP + row * high + high / 2);
     }
+    context.fillStyle = page.colors.get("muted");
     context.textAlign = "center";
     const every = Math.ceil(48 / pitch);
     for (let column = 0; column < columns.length; column += every) {
