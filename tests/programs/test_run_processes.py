@@ -213,7 +213,7 @@ def test_spawned_ranks_have_a_trace_each(run):
         """
     )
     assert done.returncode == 0, done.stderr
-    assert run.steps() == [BOTH, BOTH] and "2 ranks: fastprof batch" in done.stderr
+    assert run.steps() == [BOTH, BOTH] and "2 ranks: fastprof ranks" in done.stderr
 
 
 def test_spawned_workers_of_a_data_loader_record_nothing(run):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastprof.api.batch import Done, check_workers, gather
 from fastprof.ranks.files import find
@@ -12,6 +12,9 @@ from fastprof.ranks.run.result import RanksError, RunData
 from fastprof.ranks.run.store import RecordStore
 from fastprof.ranks.summary import Summary
 from fastprof.ranks.work import Options
+
+if TYPE_CHECKING:
+    from fastprof.model.page import Page
 
 __all__ = ["Ranks", "RanksError", "open_ranks"]
 
@@ -23,6 +26,12 @@ class Ranks(RunData):
     `text`: `ranks`, `groups`, `causes`, `waiting()`, `steps()`, `calls()`, `stages()`,
     `unmatched()`, `what_if(changes)`. Times are ns, on aligned clocks.
     """
+
+    def report(self) -> Page:
+        """The HTML page of the run, which notebooks show: `run.report().save("run.html")`."""
+        from fastprof.page.run import page_of_run
+
+        return page_of_run(self)
 
 
 def open_ranks(

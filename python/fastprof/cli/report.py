@@ -23,13 +23,15 @@ HELP = "write an HTML page with all reports and charts"
 DESCRIPTION = """\
 Write one HTML file with the answer, findings, charts and sortable tables. It opens from disk in any
 current browser and loads nothing from the network. Several files, or a directory, are the ranks of
-a run: the page compares them. Unreadable files are reported and skipped; the exit code is 1.
+a run: who waits for whom, on one time line (see fastprof ranks). Traces without a collective in
+common are compared by their sums, as by fastprof batch. Unreadable files are reported and skipped;
+the exit code is 1.
 
   fastprof report net.sqlite                  # writes net.html
   fastprof report net.sqlite -o report.html
-  fastprof report traces/ -o ranks.html
+  fastprof report traces/ -o ranks.html --each
 """
-_OF_ONE_FILE = ("gpu", "peak", "bandwidth", "mine", "steps", "where")
+_OF_ONE_FILE = ("gpu", "peak", "bandwidth", "mine", "where")
 _RANKS = "ranks.html"
 
 
@@ -47,6 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="OUT",
         help=f"HTML file to write (default: name of FILE or run with .html; {_RANKS} for ranks)",
     )
+    parser.add_argument(
+        "--each",
+        action="store_true",
+        help="of ranks, also write a page for each, into the directory OUT_ranks, with links",
+    )
     for option in (STEPS, WHERE, *PEAKS):
         add_option(parser, option)
     add(parser, "--mine", "--ops", "--graph-capture", "--trim")
@@ -57,7 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
     paths = arguments.paths
     of_ranks = len(paths) > 1 or os.path.isdir(paths[0])
     path = arguments.output or default_output(paths[0], of_ranks)
-    page, n_failed = _page_of_ranks(arguments) if of_ranks else (_page_of_file(arguments), 0)
+    if arguments.each and not of_ranks:
+        arguments.error("--each: expected the files of several ranks, or a directory")
+    page, n_failed = _page_of_ranks(arguments, path) if of_ranks else (_page_of_file(arguments), 0)
     with output(path) as file:
         file.write(page.html.encode())
     log(f"wrote {path}, {os.path.getsize(path) / 1e6:.1f} MB")
@@ -97,14 +106,50 @@ def _page_of_file(arguments: argparse.Namespace) -> Page:
     return page
 
 
-def _page_of_ranks(arguments: argparse.Namespace) -> tuple[Page, int]:
-    """The page, and the number of unreadable files."""
-    from fastprof.api.batch import batch
-    from fastprof.page.ranks import page_of_ranks
+def _page_of_ranks(arguments: argparse.Namespace, path: str) -> tuple[Page, int]:
+    """The page, and the number of unreadable files; with --each, writes those of the ranks."""
+    from fastprof.api.ranks import RanksError, open_ranks
+    from fastprof.page.run import page_of_run
+    from fastprof.page.run.each import write_pages
 
     given = [f"--{name}" for name in _OF_ONE_FILE if getattr(arguments, name)]
     if given:
         arguments.error(f"{', '.join(given)}: only for one trace, not for ranks")
+    if arguments.trim is not None:
+        return _page_of_sums(arguments)
+    try:
+        with Files(quiet=False) as files:
+            run = open_ranks(
+                arguments.paths,
+                progress=files,
+                ops=arguments.ops,
+                graph_capture=arguments.graph_capture,
+                steps=arguments.steps,
+            )
+    except RanksError as error:
+        log(f"{error}; the page compares sums of the files")
+        return _page_of_sums(arguments)
+    if not run.waits.is_shared.any():
+        return _page_of_sums(arguments)
+    each = {}
+    if arguments.each:
+        each = write_pages(
+            run,
+            path,
+            graph_capture=arguments.graph_capture,
+            progress=lambda name: log(f"wrote {name}"),
+        )
+    return page_of_run(run, each=each), len(run.failures) + len(run.empty)
+
+
+def _page_of_sums(arguments: argparse.Namespace) -> tuple[Page, int]:
+    """The page of `fastprof batch`, and the number of unreadable files."""
+    from fastprof.api.batch import batch
+    from fastprof.page.ranks import page_of_ranks
+
+    if arguments.each or arguments.steps is not None:
+        name = "--each" if arguments.each else "--steps"
+        arguments.error(f"{name}: expected the ranks of one run; these files are compared by sums")
     with Files(quiet=False) as files:
         result = batch(
             arguments.paths,

@@ -291,7 +291,7 @@ def _kept(directory: Path, n_traces: int) -> str:
 
     page = directory / PAGE
     path = os.path.relpath(page if page.exists() else directory)
-    more = f"; {n_traces} ranks: fastprof batch {os.path.relpath(directory)}"
+    more = f"; {n_traces} ranks: fastprof ranks {os.path.relpath(directory)}"
     return f"kept in {path}{more if n_traces > 1 else ''}"
 
 

@@ -132,7 +132,7 @@ def read_head(path: str | os.PathLike[str]) -> bytes:
     name = os.fsdecode(path)
     if Path(path).is_dir():
         raise BadInputError(
-            f"{name}: is a directory; name a trace in it, or run fastprof batch {name}"
+            f"{name}: is a directory; name a trace in it, or run fastprof ranks {name}"
         )
     try:
         with open(path, "rb") as file:

@@ -357,7 +357,10 @@ def test_wrong_words_are_usage_errors(words):
         (["summary", "-c", "roofs", "FILE"], "unknown column 'roofs'; did you mean roof"),
         (["summary", "--by", "opp", "FILE"], "unknown key 'opp'; did you mean op?"),
         (["export", "--to", "sqllite", "FILE"], "did you mean sqlite?"),
-        (["FILE", "FILE"], "fastprof diff compares two captures, fastprof batch reads many"),
+        (
+            ["FILE", "FILE"],
+            "fastprof diff compares two captures, fastprof ranks the ranks of a run",
+        ),
     ],
 )
 def test_mistyped_words_get_the_nearest_names(words, nearest, trace):

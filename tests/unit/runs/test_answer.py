@@ -74,7 +74,7 @@ def test_a_page_and_the_step_are_kept(run, traces, capfd):
 
 def test_ranks_are_compared_on_the_page(run, traces):
     folder, err = run(*traces)
-    assert "2 ranks: fastprof batch" in err
+    assert "2 ranks: fastprof ranks" in err
     assert "<title>2 ranks" in (folder / "report.html").read_text()
 
 

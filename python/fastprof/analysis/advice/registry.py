@@ -47,6 +47,7 @@ _BUILT_IN: Final = {
     "parameter-upload": "copies",
     "exposed-comm": "communication",
     "unbalanced-comm": "communication",
+    "late-ranks": "communication",
     "exposed-copy": "copies",
     "device-copy": "copies",
     "low-occupancy": "cuda",

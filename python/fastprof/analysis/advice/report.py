@@ -278,7 +278,18 @@ def opening(facts: Facts, plan: Plan) -> str:
         return f"{missing[:1].upper()}{missing[1:]}."
     savings, step = plan.savings, plan.step
     first = savings[0] if savings else None
-    told = next((s.finding.cause for s in savings if not s.is_timed and s.finding.cause), "")
+    least = 0.0 if first is None else first.ns
+    told = next(
+        (
+            s.finding.cause
+            for s in savings
+            if not s.is_timed
+            and s.finding.cause
+            # What the rest of the plan saves more than is not the answer.
+            and (not len(s.finding.kernels) or _concerned(facts, step, s.finding) >= least)
+        ),
+        "",
+    )
     if first is not None and first.ns >= _LARGE * step.ns:
         if not told:
             return f"{_cause(facts, step, first.finding)} {_effect(facts, step, first)}"

@@ -113,7 +113,7 @@ all_reduce  0 default_pg      2  26.26 MB      3     10.80         8.65       19
 all_reduce  0 default_pg      2  26.55 MB      3      7.21         6.21       13.9        11.04
 ... 3 more rows
 total                                         21     46.88        39.56       15.6
-times include waiting for other ranks; fastprof batch compares the ranks of a run
+times include waiting for other ranks; fastprof ranks tells for which, and why
 
   fastprof overlap --by op,layer,line net.json.gz
   fastprof overlap --by step --where collective=all_reduce net.json.gz

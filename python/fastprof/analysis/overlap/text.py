@@ -30,9 +30,7 @@ _NO_COMMUNICATION: Final = (
     "no communication kernels: neither NCCL, RCCL, MSCCL, NVSHMEM nor an all-reduce of a serving "
     "stack"
 )
-_WAITING: Final = (
-    "times include waiting for other ranks; fastprof batch compares the ranks of a run"
-)
+_WAITING: Final = "times include waiting for other ranks; fastprof ranks tells for which, and why"
 _GRAPHS: Final = (
     "{} CUDA graphs recorded without their kernels count as compute: record with "
     "--cuda-graph-trace=node"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -178,6 +179,9 @@ def _proposed(facts: Facts, tables: Mapping[str, Table]) -> Iterator[tuple[str, 
             words = "idle {} --by line" if by_line else "idle {} --gaps 20"
             yield words, "where the GPU waits" if by_line else "the longest gaps"
         if times["exposed_communication_ns"] >= _LARGE * step:
+            if _is_one_of_many(profile):
+                folder = shlex.quote(os.path.dirname(profile.name) or ".")
+                yield f"ranks {folder}", "all ranks: who waits for whom, and why"
             yield "overlap {}", "communication that is not hidden behind compute"
     if tables["layers"].n_rows:
         yield "layers {} --fold", "the module tree, forward and backward"
@@ -189,6 +193,12 @@ def _proposed(facts: Facts, tables: Mapping[str, Table]) -> Iterator[tuple[str, 
         yield "lines {}", "source lines, with all that they call"
     yield "info {}", "what to record for more detail"
     yield "summary {} --by kind,kernel", "GPU time by kernel"
+
+
+def _is_one_of_many(profile: ProfileData) -> bool:
+    """Whether the file is of one rank of several."""
+    distributed = profile.about.distributed
+    return distributed is not None and (distributed.world_size or 0) > 1
 
 
 _WIDTH: Final = 100

@@ -325,7 +325,7 @@ def overlapped(model: Model, weights: Weights, kernels: Bools) -> tuple[Weights,
     chosen = np.zeros(len(model.graph), bool)
     chosen[model.graph.node_of_kernel[rows]] = True
     before = _not_chosen_before(model, weights, chosen)
-    _detach_others(model, chosen, before, edges)
+    _detach_others(model, weights, chosen, before, edges)
     _chain(model, rows, before, edges)
     return replace(weights, source=edges.source, lag=edges.lag), len(rows)
 
@@ -348,8 +348,11 @@ def _not_chosen_before(model: Model, weights: Weights, chosen: Bools) -> Int32:
     return result
 
 
-def _detach_others(model: Model, chosen: Bools, before: Int32, edges: _Edges) -> None:
-    """What waits for chosen work waits for the work before it."""
+def _detach_others(
+    model: Model, weights: Weights, chosen: Bools, before: Int32, edges: _Edges
+) -> None:
+    """What waits for chosen work waits for the work before it; of a collective that waits for
+    other ranks, for their arrival, which no overlap makes earlier."""
     kind, (source, lag) = model.graph.kind, edges
     for slot in (1, 2):
         waits = (lag[slot] != NO_EDGE) & chosen[source[slot] // 2] & ~chosen
@@ -360,8 +363,13 @@ def _detach_others(model: Model, chosen: Bools, before: Int32, edges: _Edges) ->
             (kind[nodes] == WORK) & (lag[0][nodes] == NO_EDGE) & (lag[3 - slot][nodes] == NO_EDGE)
         )
         nodes, instead = nodes[(instead > 0) | ~alone], instead[(instead > 0) | ~alone]
-        source[slot][nodes] = np.where(instead > 0, 2 * instead + 1, 0)
-        lag[slot][nodes] = np.where(instead > 0, np.minimum(lag[slot][nodes], 0), NO_EDGE)
+        late = source[slot][nodes] // 2
+        is_late = take(model.waits_for_ranks, model.graph.kernel[late], False)
+        is_late &= weights.before[late] > 0
+        source[slot][nodes] = np.where(is_late, 2 * late, np.where(instead > 0, 2 * instead + 1, 0))
+        lag[slot][nodes] = np.where(
+            is_late, 0, np.where(instead > 0, np.minimum(lag[slot][nodes], 0), NO_EDGE)
+        )
 
 
 def _chain(model: Model, rows: Int64, before: Int32, edges: _Edges) -> None:

@@ -12,7 +12,7 @@ from fastprof._core._pools import alike
 from fastprof._system.threads import computed_once
 from fastprof.analysis.cells import ReportCells, cells_of
 from fastprof.analysis.gpu_work import BusyTime
-from fastprof.analysis.grouping import Floats64, numbers, texts
+from fastprof.analysis.grouping import Columns, Floats64, numbers, texts
 from fastprof.analysis.host.states import host_states
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.replay.graph import (
@@ -101,6 +101,15 @@ class Model:
         classes = texts(self.profile, "class")
         of_class = np.array([*(codes.get(value, 0) for value in classes.values), 0], np.int32)
         return of_class[classes.ids]
+
+    @computed_once
+    def waits_for_ranks(self) -> Bools:
+        """[kernels] Whether each is a collective, of known size, that waits for other ranks."""
+        result = np.zeros(len(self.profile), bool)
+        rows = np.flatnonzero(self.kernel_class == 1)
+        late = self.base.before[self.graph.node_of_kernel[rows]] > 0
+        result[rows] = late & has_size(self.profile, rows)
+        return result
 
     @computed_once
     def host_time(self) -> HostTime:
@@ -263,19 +272,32 @@ def rounded(values: npt.NDArray[np.floating[Any]]) -> Int64:
     return result
 
 
+def has_size(profile: Columns, rows: Int64) -> Bools:
+    """Whether the size of the message of each kernel is recorded: else waits are a guess."""
+    known: Bools = key_of(profile, "message_bytes").ids[rows] >= 0
+    return known
+
+
+def waits_for_ranks(profile: Columns, rows: Int64) -> Int64:
+    """How long some kernels of communication wait for other ranks: the time above the fastest of
+    the same message, ns."""
+    keys = [key_of(profile, name).ids[rows] for name in _SAME_MESSAGE]
+    ids, _ = alike([np.ascontiguousarray(key) for key in keys])
+    duration = np.maximum(numbers(profile, "sil")[rows], 0).astype(np.int64)
+    fastest = np.full(int(ids.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(fastest, ids, duration)
+    waits: Int64 = duration - fastest[ids]
+    return waits
+
+
 def _with_waits(profile: Run, graph: Graph, weights: Weights) -> Weights:
-    """Of collectives, the wait for other ranks as `before`: the time above the fastest."""
+    """Of collectives, the wait for other ranks as `before`."""
     is_comm = texts(profile, "class").fits(lambda each: each == "communication")
     rows = np.flatnonzero(is_comm)
     if not len(rows):
         return weights
-    keys = [key_of(profile, name).ids[rows] for name in _SAME_MESSAGE]
-    ids, _ = alike([np.ascontiguousarray(key) for key in keys])
-    nodes = graph.node_of_kernel[rows]
-    duration = weights.duration[nodes]
-    fastest = np.full(int(ids.max()) + 1, np.iinfo(np.int64).max)
-    np.minimum.at(fastest, ids, duration)
+    nodes, waits = graph.node_of_kernel[rows], waits_for_ranks(profile, rows)
     result = weights.changed(before=True, duration=True)
-    result.before[nodes] += duration - fastest[ids]
-    result.duration[nodes] = fastest[ids]
+    result.before[nodes] += waits
+    result.duration[nodes] -= waits
     return result

@@ -121,7 +121,10 @@ def test_one_sort_order_for_several_tables_is_an_error(trace):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["folder"], "folder: is a directory; name a trace in it, or run fastprof batch folder"),
+        (
+            ["overview", "folder"],
+            "folder: is a directory; name a trace in it, or run fastprof ranks folder",
+        ),
         (["absent.sqlite"], "absent.sqlite: no such file; check the path"),
         (["./absent"], "./absent: no such file; check the path"),
     ],

@@ -11,7 +11,8 @@ import numpy as np
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge, Finding
 from fastprof.analysis.advice.registry import rule
-from fastprof.analysis.grouping import Grouping
+from fastprof.analysis.grouping import Floats64, Grouping
+from fastprof.analysis.replay.model import has_size, waits_for_ranks
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.numbers import quantity
 from fastprof.profile import program as kinds
@@ -27,26 +28,77 @@ def exposed_communication(facts: Facts) -> Iterator[Finding]:
     if not exposed:
         return
     hidden = times["hidden_communication_ns"] / max(times["communication_ns"], 1)
+    waits = _waits(facts, rows)
+    told = f"; {quantity(round(waits), 'ns')} of it wait for other ranks" if waits else ""
+    if facts.hidden_ns(rows) <= waits:
+        return
     shared = _on_stream_of_compute(facts, rows)
     if shared > 0.5:
         remedy = "these kernels share their stream with compute, which prevents overlap: "
         remedy += facts.program.choose(_STREAMS)
     else:
-        remedy = f"{_earlier(facts, rows)}; fastprof batch shows waits for a late rank"
+        remedy = _earlier(facts, rows)
     yield Finding(
         what="The GPU computes nothing during communication.",
         where=", ".join(f"{name} {share:.0%}" for name, share in facts.top("kernel", rows)),
         evidence=f"{quantity(round(exposed), 'ns')} exposed {facts.per_step}; {hidden:.0%} of "
-        f"{quantity(round(times['communication_ns']), 'ns')} is hidden behind compute",
+        f"{quantity(round(times['communication_ns']), 'ns')} is hidden behind compute{told}",
         remedy=remedy,
         confidence="medium",
-        why="the time includes waits for other ranks, which overlap does not remove",
+        why="waits for other ranks, which overlap does not remove, are told by the fastest "
+        "collective of equal size",
         kernels=rows,
-        gpu_ns=facts.hidden_ns(rows),
+        gpu_ns=max(facts.hidden_ns(rows) - waits, 0.0),
         cause="The GPU computes nothing during communication for {time}.",
         effect="Communication behind compute would save {saving}.",
         overlaps=True,
     )
+
+
+def _waits(facts: Facts, rows: Int64) -> float:
+    """The part of their own time in which some kernels of communication wait for other ranks, ns
+    per step and GPU."""
+    return float(np.minimum(facts.of_kernels[rows], _waits_of(facts, rows)).sum())
+
+
+def _waits_of(facts: Facts, rows: Int64) -> Floats64:
+    """[rows] How long each kernel waits for other ranks, ns a step."""
+    waits = waits_for_ranks(facts.profile, rows) * has_size(facts.profile, rows)
+    result: Floats64 = waits / max(facts.n_steps, 1)
+    return result
+
+
+@rule("late-ranks", least=0.03)
+def late_ranks(facts: Facts) -> Iterator[Finding]:
+    """The GPU waits for other ranks to arrive in collectives, which their files explain."""
+    rows = facts.kernels(**{"class": "communication"})
+    if not len(rows) or np.count_nonzero(facts.lane_ns(rows)) > 1:
+        return  # of several ranks in a file, unbalanced-comm tells
+    waits = _waits(facts, rows)
+    if waits < _LATE * max(facts.step_ns, 1):
+        return
+    own = np.minimum(facts.of_kernels[rows], _waits_of(facts, rows))
+    late = rows[own > 0]
+    distributed = facts.profile.about.distributed
+    size = None if distributed is None else distributed.world_size
+    of_all = f"the files of all {size}" if size and size > 1 else "the files of all ranks"
+    time = f"{quantity(round(waits), 'ns')} {'a step' if facts.has_steps else 'of the capture'}"
+    yield Finding(
+        what="The GPU waits for other ranks in collectives.",
+        where=", ".join(f"{name} {share:.0%}" for name, share in facts.top("op", late)),
+        kernels=late,
+        evidence=f"{quantity(round(waits), 'ns')} {facts.per_step}: the time above that of the "
+        "fastest collective of equal size",
+        remedy="open the files of all ranks: fastprof ranks DIR tells which rank is late, and why; "
+        "no change on this rank alone removes these waits",
+        confidence="medium",
+        why="a collective may also be slow because other traffic shares its links",
+        cause=f"The GPU waits {time} for other ranks; fastprof ranks, with {of_all}, tells "
+        "which is late, and why.",
+    )
+
+
+_LATE: Final = 0.03  # of a step
 
 
 _STREAMS: Final = {
@@ -119,7 +171,7 @@ def unbalanced_communication(facts: Facts) -> Iterator[Finding]:
     lanes = np.flatnonzero(lane_ns)
     if len(lanes) < 2:
         raise CannotJudge(
-            "the file contains one rank: fastprof batch on the files of all ranks compares them"
+            "the file contains one rank: fastprof ranks on the files of all ranks compares them"
         )
     devices = facts.windows.lanes.device[lanes]
     ns = dict(zip(devices.tolist(), lane_ns[lanes].tolist(), strict=True))
