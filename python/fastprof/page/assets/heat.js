@@ -14,7 +14,6 @@ fastprof.define("heat", (host, data, arrays, page) => {
   const height = TOP + high * rows.length + 2;
 
   let name = "wait";
-  let most = 1;
   let columns = []; // [first, end) of the steps in each column of the canvas
   let selected = null;
 
@@ -74,8 +73,9 @@ fastprof.define("heat", (host, data, arrays, page) => {
     const context = timelineDraw.prepare(canvas, canvas.clientWidth || 600, height);
     canvas.style.width = ""; // that of its place
     const color = scale();
-    most = arrays[name].reduce((sum, each) => Math.max(sum, each), 1);
-    limit.textContent = page.format.time(most);
+    const longest = arrays[name].reduce((sum, each) => Math.max(sum, each), 0);
+    const most = longest || 1;
+    limit.textContent = page.format.time(longest);
     context.clearRect(0, 0, canvas.clientWidth, height);
     const gap = high >= 8 && pitch >= 8 ? 1 : 0;
     for (let row = 0; row < rows.length; row++) {
