@@ -123,3 +123,17 @@ def test_usage_errors_of_runs(ranks, tmp_path):
            "--trim needs one FILE")  # fmt: skip
     failed(run("export", ranks, "--to", "perfetto", "-o", file), 1, "is an input")
     assert not out.exists()
+
+
+def test_other_formats_get_the_first_rank_of_a_run_directory(ranks, tmp_path):
+    for rank in range(2):
+        (ranks / f"rank{rank}.json.gz").rename(ranks / f"trace.rank{rank}.json.gz")
+    (ranks / "run.json").write_text("{}")
+    out = tmp_path / "x.json"
+    done = run("export", ranks, "--to", "chrome", "-o", out)
+    assert done.returncode == 0
+    assert b"trace.rank0.json.gz; all ranks: --to perfetto" in done.stderr
+    assert json.loads(out.read_bytes())["distributedInfo"]["rank"] == 0
+    assert run("export", ranks, "--to", "perfetto", "-o", out).returncode == 0
+    trace = perfetto_traces.read(out)
+    assert {trace.path(each.track)[0] for each in trace.slices} == {"rank 0", "rank 1"}

@@ -18,6 +18,7 @@ from fastprof.model.heading import Heading
 from fastprof.model.page import Page
 from fastprof.model.table import Floats, Table, texts
 from fastprof.page.build import asset
+from fastprof.page.ranks import page_of_ranks
 from fastprof.page.table import packed, table_html
 from support.commands import run
 from support.exports import Export
@@ -263,16 +264,26 @@ def test_the_page_has_the_name_of_the_trace(name, page):
 
 def test_ranks_are_compared(tmp_path):
     write_ranks(tmp_path / "run", 4)
-    done = run("report", tmp_path / "run", cwd=tmp_path)
-    assert done.returncode == 0
-    found = parsed((tmp_path / "ranks.html").read_text(encoding="utf-8"))
     batch = fastprof.batch(tmp_path / "run", copies=True)
+    found = parsed(page_of_ranks(batch).html)
     rows = found.rows(table_named(found, "Ranks"))
     assert [row["gpu_time"] for row in rows] == batch.ranks["gpu_time"].tolist()
     data, arrays = unpacked(found.payloads["ranks-chart-1"])
     by_rank = arrays["values"].reshape(len(data["parts"]), 4).sum(axis=0)
     assert by_rank.tolist() == batch.ranks["gpu_time"].tolist()
     assert found.rows(table_named(found, "Collectives"))[0]["ranks"] == 4
+
+
+def test_the_ranks_of_a_run_have_the_page_of_the_run(tmp_path):
+    write_ranks(tmp_path / "run", 4)
+    done = run("report", tmp_path / "run", "--each", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = parsed((tmp_path / "ranks.html").read_text(encoding="utf-8"))
+    rows = found.rows(table_named(found, "Ranks"))
+    assert [row["rank"] for row in rows] == fastprof.open_ranks(tmp_path / "run").numbers
+    links = {each["href"] for each in found.attributes("a")}
+    assert {f"./ranks_ranks/rank{number}.html" for number in range(4)} <= links
+    assert (tmp_path / "ranks_ranks" / "rank3.html").exists()
 
 
 def test_unreadable_ranks_are_listed(tmp_path):

@@ -1,5 +1,6 @@
 /* A map of ranks (rows) and steps (columns), coloured by time.
- * data: rows (names), steps (numbers), counted (whether means include the step).
+ * data: rows (names), steps (numbers), counted (whether means include the step), marked (rows that
+ * findings are about).
  * arrays, float64 [rows * steps], row by row: wait, waited_for and length in ns, below 0 where the
  * rank lacks the step; last, the rank waited for longest, -1 for none; for_last, how long. */
 "use strict";
@@ -13,7 +14,6 @@ fastprof.define("heat", (host, data, arrays, page) => {
   const height = TOP + high * rows.length + 2;
 
   let name = "wait";
-  let most = 1;
   let columns = []; // [first, end) of the steps in each column of the canvas
   let selected = null;
 
@@ -73,8 +73,9 @@ fastprof.define("heat", (host, data, arrays, page) => {
     const context = timelineDraw.prepare(canvas, canvas.clientWidth || 600, height);
     canvas.style.width = ""; // that of its place
     const color = scale();
-    most = arrays[name].reduce((sum, each) => Math.max(sum, each), 1);
-    limit.textContent = page.format.time(most);
+    const longest = arrays[name].reduce((sum, each) => Math.max(sum, each), 0);
+    const most = longest || 1;
+    limit.textContent = page.format.time(longest);
     context.clearRect(0, 0, canvas.clientWidth, height);
     const gap = high >= 8 && pitch >= 8 ? 1 : 0;
     for (let row = 0; row < rows.length; row++) {
@@ -99,12 +100,15 @@ fastprof.define("heat", (host, data, arrays, page) => {
     context.fillStyle = page.colors.get("muted");
     context.textAlign = "right";
     const everyRow = Math.ceil(13 / high);
+    const always = [...data.marked, rows.length - 1];
     for (let row = 0; row < rows.length; row++) {
-      const isLast = row === rows.length - 1;
-      if (row % everyRow && !isLast) continue;
-      if (!isLast && row + everyRow > rows.length - 1 && everyRow > 1) continue;
+      const isOwn = always.includes(row);
+      const isFree = always.every((each) => each === row || Math.abs(each - row) >= everyRow);
+      if (!isOwn && (row % everyRow || !isFree)) continue;
+      context.fillStyle = page.colors.get(data.marked.includes(row) ? "text" : "muted");
       context.fillText(rows[row], LEFT - 6, TOP + row * high + high / 2);
     }
+    context.fillStyle = page.colors.get("muted");
     context.textAlign = "center";
     const every = Math.ceil(48 / pitch);
     for (let column = 0; column < columns.length; column += every) {

@@ -47,8 +47,8 @@ def section(run: RunData, waits: StepWaits) -> Section:
 
 def _lead(run: RunData, waits: StepWaits, n_ranks: int) -> Iterator[str]:
     yield (
-        "A row is a rank, a column a step. A late rank waits for nobody: it is the pale row among "
-        "dark ones, and the dark row of the other map, which shows how long others wait for it."
+        "A row is a rank, a column a step. A late rank waits for nobody: its cells are blank where "
+        "those of the others have colour. The other map shows how long others wait for each rank."
     )
     if n_ranks < len(run):
         yield (
@@ -90,10 +90,16 @@ def _chart(run: RunData, waits: StepWaits, ranks: list[int]) -> Chart:
             "rows": labels,
             "steps": waits.steps[steps].tolist(),
             "counted": waits.is_counted[steps].tolist(),
+            "marked": [ranks.index(rank) for rank in sorted(_of_causes(run)) if rank in ranks],
         },
         {name: column.astype(np.float64).ravel() for name, column in columns.items()},
         ("run.css", "timeline_draw.js"),
     )
+
+
+def _of_causes(run: RunData) -> set[int]:
+    """The ranks that a finding is about."""
+    return {row.rank for row in run.findings}
 
 
 def _median(values: Any) -> Any:

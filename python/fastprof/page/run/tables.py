@@ -12,6 +12,7 @@ from fastprof.ranks.run.result import RunData
 
 _CHANGES: Final = ("no-stragglers", "equal-work", "no-data-loading", "communication:0.5")
 _MOST_STEPS: Final = 20_000  # rows of ranks and steps
+_MOST_CALLS: Final = 1000
 
 
 def what_if(run: RunData) -> Section:
@@ -38,6 +39,11 @@ def section(run: RunData) -> Section:
         ("Unmatched calls", run.unmatched()),
     ]
     folded, missing = [], []
+    calls = run.calls().sort("late_ns")
+    if calls.n_rows:
+        latest = f", the {_MOST_CALLS:,} latest of {calls.n_rows:,}"
+        title = f"Collectives{latest if calls.n_rows > _MOST_CALLS else ''}"
+        folded.append((title, calls.take(np.arange(min(calls.n_rows, _MOST_CALLS)))))
     n_rows = sum(len(numbers) for numbers in run.step_numbers)
     if n_rows <= _MOST_STEPS:
         folded.append(("Steps of each rank", run.steps()))
