@@ -358,7 +358,7 @@ def test_wrong_words_are_usage_errors(words):
         (["summary", "--by", "opp", "FILE"], "unknown key 'opp'; did you mean op?"),
         (["export", "--to", "sqllite", "FILE"], "did you mean sqlite?"),
         (
-            ["FILE", "FILE"],
+            ["layers", "FILE", "FILE"],
             "fastprof diff compares two captures, fastprof ranks the ranks of a run",
         ),
     ],

@@ -354,6 +354,7 @@ CALLED_FROM_OUTSIDE = {
     "to_dict": "docs/guide.md",
     "reset": "docs/guide.md",
     "whatif": "docs/replay.md",
+    "write_perfetto": "docs/guide.md",
     "ranges_table": "docs/reports.md",
     "open_at": "the C core's tree, which a property test asks one instant at a time",
 }

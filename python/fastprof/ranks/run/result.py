@@ -317,7 +317,7 @@ class RunData:
                 )
         return _of_rows(headings.STEPS, rows)
 
-    @property
+    @computed_once
     def begin(self) -> int:
         """When the run begins, ns on its clock."""
         begins = [record.chain.begin for record in self.records]

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from fastprof.model.heading import printable
 from fastprof.model.numbers import quantity
 from fastprof.model.table import Table
 from fastprof.ranks.run.causes import BEFORE, COPIES, LATE_START, SLOWER, UNEVEN
@@ -25,6 +26,10 @@ _SMALL: Final = 0.001  # of the step: parts that are not told
 
 def lines_of(run: RunData) -> list[str]:
     """The answer, what a rank does, the imbalance, what it would save, and what is missing."""
+    return [printable(line) for line in _lines(run)]
+
+
+def _lines(run: RunData) -> list[str]:
     if not run.records:
         return ["no rank with GPU work", *_problems(run)]
     lines = [_answer(run), ""]
@@ -81,7 +86,7 @@ def _saved(run: RunData) -> float:
 def _what(run: RunData) -> str:
     files = len(run.files) + len(run.failures)
     gpus = sorted({record.gpu for record in run.records if record.gpu})
-    text = f"{len(run)} ranks in {files} {'file' if files == 1 else 'files'}"
+    text = f"{_count(len(run), 'rank')} in {_count(files, 'file')}"
     if gpus:
         text += f", {', '.join(gpus[:2])}" + (", ..." if len(gpus) > 2 else "")
     n, shared = len(run.instances), int(run.waits.is_shared.sum())
@@ -104,7 +109,10 @@ def _clocks(run: RunData) -> str:
         return f"clocks agree: collectives end on all ranks within {within} (median)"
     most = int(np.abs(clocks.offset).argmax())
     drift = float(np.abs(clocks.drift).max()) * 1e6
-    text = f"clocks of {len(moved)} ranks are moved, that of rank {run.numbers[most]} the most: by "
+    text = (
+        f"clocks of {_count(len(moved), 'rank')} are moved, that of rank {run.numbers[most]} the "
+    )
+    text += "most: by "
     text += _signed(int(clocks.offset[most]))
     text += f", drift up to {drift:.1f} ppm" if drift else ""
     return f"{text}; then collectives end within {within} (median)"
@@ -120,8 +128,8 @@ def _steps(run: RunData) -> str:
         return f"no steps are recorded: the capture of {quantity(run.step_ns, 'ns')} is one"
     n = run.n_steps
     return (
-        f"step: {quantity(run.step_ns, 'ns')}, mean of {n} {'step' if n == 1 else 'steps'} and "
-        f"{len(run)} ranks ({', '.join(marks)})"
+        f"step: {quantity(run.step_ns, 'ns')}, mean of {_count(n, 'step')} and "
+        f"{_count(len(run), 'rank')} ({', '.join(marks)})"
     )
 
 
@@ -160,12 +168,13 @@ def _cause(run: RunData, row: CauseRow) -> str:
     text += f"; others wait {quantity(row.waited, 'ns')} a step"
     if not np.isnan(row.costs):
         text += f", the step would be {quantity(max(row.costs, 0.0), 'ns')} shorter"
-    advice = _ADVICE.get(row.name, "")
+    advice = ADVICE.get(row.name, "")
     return text + (f". {advice}" if advice else "")
 
 
 _BEGINS: Final = {BEFORE: "it is late when the recording begins"}
-_ADVICE: Final = {
+# What to look at, by name of the cause.
+ADVICE: Final = {
     "data loading": "More loader workers there, or even shards",
     SLOWER: "Equal kernels take longer there: compare clocks, power and temperature of that GPU",
     UNEVEN: "It has other shapes or more calls: balance tokens, experts or sequence lengths",
@@ -196,6 +205,10 @@ def _problems(run: RunData) -> list[str]:
         result.append(f"no collectives are recorded of rank {_numbers(silent)}")
     result += [f"{path}: has no GPU work with times" for path in run.empty]
     return ["", *result] if result else []
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def _numbers(values: Sequence[int]) -> str:
