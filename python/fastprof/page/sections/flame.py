@@ -60,24 +60,24 @@ def section(source: PageSource) -> Section:
     profile = source.profile
     if not len(profile):
         return Section("where-time-goes", "Where time goes", missing=[NO_GPU_WORK])
-    known: dict[str, _Drawn] = {}
-    plain: dict[str, _Drawn] = {}
+    known: dict[str, Drawn] = {}
+    plain: dict[str, Drawn] = {}
     for view in _VIEWS:  # one whole tree at a time: it may have as many nodes as the file has names
         tree = stacks(profile, view.kind, where=source.where, **source.peaks)
         if _is_known(tree):
-            known[view.title] = _drawn(tree.pruned(_LEAST), with_table=not known)
+            known[view.title] = drawn(tree.pruned(_LEAST), with_table=not known)
         elif view is _VIEWS[0]:
-            plain = {_PLAIN: _drawn(tree.pruned(_LEAST), with_table=True)}
+            plain = {_PLAIN: drawn(tree.pruned(_LEAST), with_table=True)}
         del tree
     shown = known | plain
-    if not shown or not any(drawn.has_time for drawn in shown.values()):
+    if not shown or not any(tree.has_time for tree in shown.values()):
         return Section("where-time-goes", "Where time goes", missing=[NOTHING_SELECTED])
     title, first = next(iter(shown.items()))
     heading = f"Where time goes, by {_lower(title)}: largest parts"
     return Section(
         "where-time-goes",
         "Where time goes",
-        charts=[_chart_of(shown)],
+        charts=[chart_of(shown)],
         tables=[] if first.table is None else [(heading, first.table)],
         missing=list(
             _missing(profile, {view.lacking for view in _VIEWS if view.title not in known})
@@ -85,7 +85,7 @@ def section(source: PageSource) -> Section:
     )
 
 
-class _Drawn(NamedTuple):
+class Drawn(NamedTuple):
     """What the page has of a tree, which takes less memory than its sums.
 
     Parameters
@@ -101,17 +101,14 @@ class _Drawn(NamedTuple):
     table: Table | None
 
 
-def _drawn(tree: Stacks, with_table: bool) -> _Drawn:
+def drawn(tree: Stacks, with_table: bool = False) -> Drawn:
+    """What the page has of a tree."""
     table = _table(tree) if with_table else None
-    return _Drawn(_names(tree), _arrays(tree), bool(tree.own("ns").any()), table)
+    return Drawn(_names(tree), _arrays(tree), bool(tree.own("ns").any()), table)
 
 
-def chart_of(trees: Mapping[str, Stacks]) -> Chart:
+def chart_of(trees: Mapping[str, Drawn]) -> Chart:
     """An icicle of trees by title; the reader chooses one."""
-    return _chart_of({title: _drawn(tree, False) for title, tree in trees.items()})
-
-
-def _chart_of(trees: Mapping[str, _Drawn]) -> Chart:
     arrays: dict[str, Any] = {}
     for i, tree in enumerate(trees.values()):
         arrays |= {f"{name}{i}": array for name, array in tree.arrays.items()}
