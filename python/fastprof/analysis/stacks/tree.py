@@ -149,8 +149,6 @@ class Stacks:
         """
         time = across(in_subtrees(self.parent, self.sums["gpu_ns"]))  # `inclusive` sums all
         kept = time >= share * time[0]
-        if kept.all():
-            return self
         above = np.maximum(self.parent, 0)
         outermost = ~kept & kept[above]
         parents, merged, counts = np.unique(
