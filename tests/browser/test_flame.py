@@ -322,7 +322,7 @@ def test_without_gpu_work_there_is_no_chart(tmp_path, open_page):
 
 
 def page_of(tree: Stacks, path: Path) -> Path:
-    chart = flame.chart_of({"Tree": tree})
+    chart = flame.chart_of({"Tree": flame.drawn(tree)})
     path.write_text(build("x", [], [Section("x", "X", charts=[chart])]), "utf-8")
     return path
 

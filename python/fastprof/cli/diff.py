@@ -143,7 +143,8 @@ def run(arguments: argparse.Namespace) -> int:
     result = _compared(arguments, captures)
     text = written(_with_earlier(result, arguments), arguments, _LIMIT)
     with output(arguments.output) as file:
-        file.write(text.encode("utf-8", "surrogateescape"))
+        for part in text:
+            file.write(part.encode("utf-8", "surrogateescape"))
     if arguments.html is not None:
         html = result.page().html.encode()
         with output(arguments.html) as file:

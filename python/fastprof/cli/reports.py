@@ -56,7 +56,8 @@ class ReportCommand:
         except (ReportError, UnknownColumnError) as error:
             arguments.error(str(error))
         with output(arguments.output) as file:
-            file.write(text.encode("utf-8", "surrogateescape"))
+            for part in text:
+                file.write(part.encode("utf-8", "surrogateescape"))
         has_limit = getattr(arguments, "fail_above", None) is not None
         return FAILED if has_limit and table.facts["failed"] else 0
 
@@ -238,13 +239,15 @@ def columns_text(columns: Sequence[Heading]) -> str:
     return "\n".join(["columns (-c, --sort: key or heading; --json: key):", *lines])
 
 
-def written(table: Table, arguments: argparse.Namespace, limit: int | None) -> str:
-    """A table as the options of `add_table` request.
+def written(table: Table, arguments: argparse.Namespace, limit: int | None) -> list[str]:
+    """A table as the options of `add_table` request, in parts.
 
     Raises
     ------
     UnknownColumnError
     """
+    from fastprof.model.table import json_parts
+
     if arguments.sort is not None:
         table = table.sort(arguments.sort)
     if arguments.columns is not None:
@@ -252,9 +255,9 @@ def written(table: Table, arguments: argparse.Namespace, limit: int | None) -> s
     if arguments.csv or arguments.json:
         if arguments.limit:
             table = table.head(arguments.limit)
-        return table.csv() if arguments.csv else table.to_json() + "\n"
+        return [table.csv()] if arguments.csv else [*json_parts(table), "\n"]
     most = (limit if arguments.limit is None else arguments.limit) or None
     if arguments.markdown:
-        return table.markdown(most)
+        return [table.markdown(most)]
     width = arguments.width or terminal_width(arguments.output)
-    return table.text(most, width=width, colours=colours_of(arguments))
+    return [table.text(most, width=width, colours=colours_of(arguments))]

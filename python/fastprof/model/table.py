@@ -257,7 +257,10 @@ class Table:
 
         Unknown numbers are null. `schema` is 1 and changes with the meaning of any value.
         """
-        text = object_of(
+        return str(self._encoded())
+
+    def _encoded(self) -> Encoded:
+        return object_of(
             {
                 "fastprof": __version__,
                 "schema": SCHEMA,
@@ -267,7 +270,6 @@ class Table:
                 "total": self.total,
             }
         )
-        return str(text)
 
     def csv(self) -> str:
         """All rows as CSV; see `write_csv`."""
@@ -532,6 +534,9 @@ class Tables(Mapping[str, Table]):
 
     def to_json(self) -> str:
         """One JSON object: fastprof (version), schema, the facts, and rows and notes by table."""
+        return str(self._encoded())
+
+    def _encoded(self) -> Encoded:
         tables = {
             name: object_of(
                 {"notes": list(table.notes), "rows": rows_of(table.columns, table.chunks())}
@@ -539,4 +544,9 @@ class Tables(Mapping[str, Table]):
             for name, table in self.items()
         }
         members = {"fastprof": __version__, "schema": SCHEMA, **self.facts}
-        return str(object_of({**members, "tables": object_of(tables)}))
+        return object_of({**members, "tables": object_of(tables)})
+
+
+def json_parts(table: Table | Tables) -> list[str]:
+    """The text of `to_json` in parts, which take half the memory until they are joined."""
+    return table._encoded().parts

@@ -276,7 +276,7 @@ class Lookups:
             that of the empty chain
         """
 
-        def values(used: list[int], parent: list[int], label: list[int]) -> list[Any]:
+        def values(used: list[int], parent: Sequence[int], label: Sequence[int]) -> list[Any]:
             meanings, value_of = self.attribution.meanings, {-1: start}
             for node in used:
                 ends = []
@@ -365,7 +365,7 @@ def _chains(
     paths: KernelPaths,
     meanings: list[Meaning],
     wanted: UInt8,
-    values: Callable[[list[int], list[int], list[int]], Iterable[Any]],
+    values: Callable[[list[int], Sequence[int], Sequence[int]], Iterable[Any]],
     deepest: int | None = None,
 ) -> SharedValues:
     """See `Lookups.chains`.
@@ -381,27 +381,27 @@ def _chains(
         chain = take(kept, chain)
     used, place = distinct(chain, len(parent))
     ids: dict[Any, int] = {}
-    iterable = values(used, parent.tolist(), label.tolist())
+    iterable = values(used, parent.data, label.data)
     id_of_chain = [ids.setdefault(value, len(ids)) for value in iterable]
     return SharedValues(paths.place, take(np.array(id_of_chain, np.int32), place), list(ids))
 
 
 def _each(
     meanings: list[Meaning], value: Callable[[Sequence[Meaning]], Any], innermost: int = NEVER
-) -> Callable[[list[int], list[int], list[int]], Iterator[Any]]:
+) -> Callable[[list[int], Sequence[int], Sequence[int]], Iterator[Any]]:
     """`values` of `_chains`: of each chain by itself.
 
     innermost : the most labels of a chain, from its end
     """
 
-    def values(used: list[int], parent: list[int], label: list[int]) -> Iterator[Any]:
+    def values(used: list[int], parent: Sequence[int], label: Sequence[int]) -> Iterator[Any]:
         return (value(_chain(node, parent, label, meanings, innermost)) for node in used)
 
     return values
 
 
 def _chain(
-    node: int, parent: list[int], label: list[int], meanings: list[Meaning], most: int
+    node: int, parent: Sequence[int], label: Sequence[int], meanings: list[Meaning], most: int
 ) -> list[Meaning]:
     """The meanings of a node and of those around it, outermost first; none for -1."""
     chain: list[Meaning] = []

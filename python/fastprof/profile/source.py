@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from threading import RLock
 from typing import Any, ClassVar
 
 from fastprof.errors import BadInputError, StepsError
@@ -61,12 +62,17 @@ class ProfileSource(ABC):
         self.kept: dict[object, Any] = {}  # see `fastprof.profile.data`
         self.host_omitted = ""  # why `timeline` contains nothing
         self._columns: dict[str, Column] = {}
+        self._being_made: dict[str, RLock] = {}
         self._coverage: dict[bool, Coverage] = {}
 
     def column(self, name: str) -> Column:
         """The column of a name in `names` or `on_request`."""
         if name not in self._columns:
-            self._columns[name] = self._make(name)
+            # Other threads wait: two that make a column take twice the memory.
+            with self._being_made.setdefault(name, RLock()):
+                if name not in self._columns:
+                    self._columns[name] = self._make(name)
+            self._being_made.pop(name, None)
         return self._columns[name]
 
     def column_once(self, name: str) -> Column:

@@ -243,7 +243,7 @@ def calls_of(
             has_ideal=all(part.has_ideal for part in parts[i]),
         )
         for i, (row, n) in enumerate(zip(grouping.first.tolist(), n_calls.tolist(), strict=True))
-        if i in parts
+        if parts[i]
     ]
     groups.sort(key=lambda call_group: call_group.first)
     span = 0.0 if steps is None else _optimizer_ns(profile, steps, is_in) / n_steps
@@ -282,8 +282,8 @@ def _calls(cells: ReportCells, grouping: Grouping, is_in: Bools) -> npt.NDArray[
 
 def _parts(
     cells: ReportCells, grouping: Grouping, is_in: Bools, ideal: Ideals, per: float
-) -> tuple[Int32, dict[int, list[KernelPart]]]:
-    """`Part.id` of each cell, and the parts of each group with kernels in the counted steps.
+) -> tuple[Int32, list[list[KernelPart]]]:
+    """`Part.id` of each cell, and of each group the parts with kernels in the counted steps.
 
     per : the factor of times to a step and GPU
     """
@@ -311,11 +311,11 @@ def _parts(
         )
     ]
     kernels = (of_part.sums(n) * per).tolist()
-    parts: dict[int, list[KernelPart]] = {}
+    parts: list[list[KernelPart]] = [[] for _ in range(grouping.n)]
     for i, row in enumerate(of_part.first.tolist()):
         if kernels[i]:
             ns, best, moved, work = (each[i] for each in sums)
-            parts.setdefault(int(grouping.ids[row]), []).append(
+            parts[grouping.ids[row]].append(
                 KernelPart(
                     i,
                     **{field: column.at(row) for field, column in columns.items()},

@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 import numpy as np
 
 from fastprof._system.classes import dataclass
+from fastprof._system.memory import give_back
 from fastprof._system.threads import SecondThread
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge
@@ -75,6 +76,7 @@ def overview(
         cells = cells_of(profile)
         tables = work_tables(cells, facts.steps, devices)
         lines, of_steps = headline(profile, facts.steps, devices)
+        give_back()  # findings take the most
         table = findings(facts)
         idle = idling.result()
     tables = {

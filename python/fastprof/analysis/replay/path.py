@@ -140,16 +140,21 @@ def path_rows(model: Model, path: Path) -> list[dict[str, Any]]:
     keys = [key_of(cells, name) for name in _ROWS]
     groups = group(keys, len(cells))
     of_piece = take(take(groups.ids, cells.of_kernel), path.kernel)
+    # Few of all pairs of a group and a resource have time; those without a group come first.
     place = (of_piece.astype(np.int64) + 1) * len(RESOURCES) + path.resource
-    sums = np.bincount(place, path.ns, (groups.n + 1) * len(RESOURCES)) / max(path.n_steps, 1)
-    small = np.argsort(-sums, kind="stable")[_MOST:]
-    np.add.at(sums, small % len(RESOURCES), np.where(small < len(RESOURCES), 0, sums[small]))
-    sums[small[small >= len(RESOURCES)]] = 0
+    places = np.unique(np.concatenate([np.arange(len(RESOURCES)), place]))
+    sums = np.bincount(np.searchsorted(places, place), path.ns, len(places)) / max(path.n_steps, 1)
+    order = np.argsort(-sums, kind="stable")
+    absent = (groups.n + 1) * len(RESOURCES) - len(places)  # as many zeros, before what is less
+    small = order[np.arange(len(order)) + absent * (sums[order] < 0) >= _MOST]
+    joined = small[small >= len(RESOURCES)]
+    np.add.at(sums, places[joined] % len(RESOURCES), sums[joined])
+    sums[joined] = 0
     result = []
-    for each in np.argsort(-sums, kind="stable").tolist():
+    for each in np.argsort(-sums, kind="stable")[: _MOST + len(RESOURCES)].tolist():
         if sums[each] <= 0:
             break
-        one, resource = divmod(each, len(RESOURCES))
+        one, resource = divmod(int(places[each]), len(RESOURCES))
         row = None if not one else int(groups.first[one - 1])
         values = [None if row is None else key.at(row) for key in keys]
         named = dict(zip(_ROWS, values, strict=True))

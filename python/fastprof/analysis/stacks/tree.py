@@ -6,7 +6,7 @@ contains its own kernels and those of its children, the root all selected kernel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, Final
 
@@ -221,7 +221,7 @@ def stacks(
     of_groups = path_sums(
         chains.cells, nodes.groups, kernels, ideals_of(chains.cells, devices), has_calls=False
     )
-    sums = {name: nodes.own(of_groups.of.pop(name)) for name in _SUMS} | {"calls": nodes.calls()}
+    sums = nodes.sums({name: of_groups.of[name] for name in _SUMS})
     dominant = {name: nodes.dominant(name) for name in _COLORS}
     return Stacks(nodes.parent, nodes.name, nodes.type, sums, of_groups.n_windows, dominant)
 
@@ -275,17 +275,14 @@ class Nodes:
         self._rows, self._rows_of_calls = np.empty((2, len(order)), np.int32)
         self._rows[order], self._rows_of_calls[order] = rows, rows_of_calls
 
-    def own(self, of_groups: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """[n, 3] Numbers [groups], added by node and direction."""
-        shape = len(self.parent), len(DIRECTIONS)
-        return scattered(of_groups, (self._rows, self._direction), shape)
-
-    def calls(self) -> Int64:
-        """[n, 3] The calls of operators, each at its first kernel; nodes below them have none."""
-        shape = len(self.parent), len(DIRECTIONS)
-        if "call" not in self._cells.names:
-            return np.zeros(shape, np.int64)
-        return scattered(self._begun(), (self._rows_of_calls, self._direction), shape)
+    def sums(self, of_groups: Mapping[str, Numbers]) -> OwnSums:
+        """Numbers [groups] by node and direction, and `calls`: the calls of operators, each at its
+        first kernel; nodes below them have none."""
+        has_calls = "call" in self._cells.names
+        begun = self._begun() if has_calls else np.zeros(len(self._rows), np.int64)
+        of = {name: (values, self._rows) for name, values in of_groups.items()}
+        of["calls"] = begun, self._rows_of_calls
+        return OwnSums(of, self._direction, len(self.parent))
 
     def _begun(self) -> Int64:
         """[groups] How many calls have their first kernel in each group."""
@@ -309,6 +306,33 @@ class Nodes:
             total += inside
             np.maximum(best, inside, out=best)
         return Values(np.where(2 * best >= total, most, np.int32(-1)), values.values)
+
+
+class OwnSums(Mapping[str, Numbers]):
+    """Numbers of nodes and directions, [n, 3] by name, added up on each use: together, they take
+    several times the memory of what they are sums of.
+
+    Parameters
+    ----------
+    of : the numbers [groups], and the node [groups] that each counts to, by name
+    direction : [groups]
+    n_nodes : n
+    """
+
+    def __init__(
+        self, of: Mapping[str, tuple[Numbers, Int32]], direction: Int32, n_nodes: int
+    ) -> None:
+        self._of, self._direction, self._n_nodes = of, direction, n_nodes
+
+    def __getitem__(self, name: str) -> Numbers:
+        values, rows = self._of[name]
+        return scattered(values, (rows, self._direction), (self._n_nodes, len(DIRECTIONS)))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._of)
+
+    def __len__(self) -> int:
+        return len(self._of)
 
 
 def _calls(profile: ProfileData) -> Int32:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from fastprof._system.memory import give_back
 from fastprof.analysis.advice.calls import cut_tensors
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge, Finding
@@ -38,6 +39,7 @@ def section(source: PageSource) -> Section:
     if not len(profile):
         why = advice_on(profile.about, profile.contents, "op")
         return Section("answer", "The answer", missing=[why])
+    give_back()  # findings take the most
     plan = plan_of(facts)
     table = table_of(facts, plan)
     finds = [_find(facts, saving.finding) for saving in plan.savings]

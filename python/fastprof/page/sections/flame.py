@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from fastprof._system.classes import NamedTuple
 from fastprof.analysis.notes import NO_GPU_WORK, NOTHING_SELECTED
@@ -59,39 +60,63 @@ def section(source: PageSource) -> Section:
     profile = source.profile
     if not len(profile):
         return Section("where-time-goes", "Where time goes", missing=[NO_GPU_WORK])
-    known, plain = {}, {}
+    known: dict[str, Drawn] = {}
+    plain: dict[str, Drawn] = {}
     for view in _VIEWS:  # one whole tree at a time: it may have as many nodes as the file has names
         tree = stacks(profile, view.kind, where=source.where, **source.peaks)
         if _is_known(tree):
-            known[view.title] = tree.pruned(_LEAST)
+            known[view.title] = drawn(tree.pruned(_LEAST), with_table=not known)
         elif view is _VIEWS[0]:
-            plain = {_PLAIN: tree.pruned(_LEAST)}
+            plain = {_PLAIN: drawn(tree.pruned(_LEAST), with_table=True)}
         del tree
     shown = known | plain
-    if not shown or not any(tree.own("ns").any() for tree in shown.values()):
+    if not shown or not any(tree.has_time for tree in shown.values()):
         return Section("where-time-goes", "Where time goes", missing=[NOTHING_SELECTED])
-    title, tree = next(iter(shown.items()))
+    title, first = next(iter(shown.items()))
+    heading = f"Where time goes, by {_lower(title)}: largest parts"
     return Section(
         "where-time-goes",
         "Where time goes",
         charts=[chart_of(shown)],
-        tables=[(f"Where time goes, by {_lower(title)}: largest parts", _table(tree))],
+        tables=[] if first.table is None else [(heading, first.table)],
         missing=list(
             _missing(profile, {view.lacking for view in _VIEWS if view.title not in known})
         ),
     )
 
 
-def chart_of(trees: Mapping[str, Stacks]) -> Chart:
+class Drawn(NamedTuple):
+    """What the page has of a tree, which takes less memory than its sums.
+
+    Parameters
+    ----------
+    names, arrays : the data of the chart
+    has_time : whether anything runs
+    table : the largest nodes; of the first tree only
+    """
+
+    names: dict[str, Any]
+    arrays: dict[str, Any]
+    has_time: bool
+    table: Table | None
+
+
+def drawn(tree: Stacks, with_table: bool = False) -> Drawn:
+    """What the page has of a tree."""
+    table = _table(tree) if with_table else None
+    return Drawn(_names(tree), _arrays(tree), bool(tree.own("ns").any()), table)
+
+
+def chart_of(trees: Mapping[str, Drawn]) -> Chart:
     """An icicle of trees by title; the reader chooses one."""
     arrays: dict[str, Any] = {}
     for i, tree in enumerate(trees.values()):
-        arrays |= {f"{name}{i}": array for name, array in _arrays(tree).items()}
+        arrays |= {f"{name}{i}": array for name, array in tree.arrays.items()}
     return Chart(
         "flame",
         f"GPU time by {_listed(list(trees))}. Width is time; rows below are parts of the row "
         "above. Click a part to zoom in, press Escape to go back.",
-        {"views": [{"title": title, **_names(tree)} for title, tree in trees.items()]},
+        {"views": [{"title": title, **tree.names} for title, tree in trees.items()]},
         arrays,
         ("flame.css", "flame_tree.js", "flame_draw.js", "flame_parts.js"),
     )
@@ -132,17 +157,16 @@ def _arrays(tree: Stacks) -> dict[str, Any]:
 
     `at` is the index 3 * node + direction of each; NaN is unknown.
     """
-    own = {
-        name: np.stack([tree.own(name, direction) for direction in DIRECTIONS], 1).ravel()
-        for name in MEASURES
-    }
-    at = np.flatnonzero((own["kernels"] > 0) | (own["calls"] > 0))
+
+    def own(name: str) -> npt.NDArray[Any]:
+        return np.stack([tree.own(name, direction) for direction in DIRECTIONS], 1).ravel()
+
+    at = np.flatnonzero((own("kernels") > 0) | (own("calls") > 0))
     result: dict[str, Any] = {"at": at.astype(np.int32)}
-    for name, values in own.items():
-        some = values[at].astype(np.float64)
-        result[name] = (
-            np.where(values[at] == -1, np.nan, some) if values.dtype.kind == "i" else some
-        )
+    for name in MEASURES:
+        values = own(name)[at]
+        some = values.astype(np.float64)
+        result[name] = np.where(values == -1, np.nan, some) if values.dtype.kind == "i" else some
     if not tree.n_windows:
         del result["step_ns"]
     return {
