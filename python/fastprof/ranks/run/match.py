@@ -106,6 +106,19 @@ class Instances:
         order = known[np.argsort(self.of_call[known], kind="stable")]
         return order, np.searchsorted(self.of_call[order], np.arange(len(self) + 1))
 
+    def parts(self) -> Int64:
+        """[ranks] Equal for ranks that share instances, directly or through others."""
+        rank, (order, bounds) = self.calls.rank, self.members()
+        counts = np.diff(bounds)
+        part = np.arange(len(self.calls.bounds) - 1)
+        while len(order):
+            first = np.minimum.reduceat(part[rank[order]], bounds[:-1])
+            old = part.copy()
+            np.minimum.at(part, rank[order], np.repeat(first, counts))
+            if (old == part).all():
+                break
+        return part
+
 
 def run_calls(records: Sequence[RankRecord]) -> RunCalls:
     """The calls of all ranks."""

@@ -81,7 +81,7 @@ def _saved(run: RunData) -> float:
 def _what(run: RunData) -> str:
     files = len(run.files) + len(run.failures)
     gpus = sorted({record.gpu for record in run.records if record.gpu})
-    text = f"{len(run)} ranks in {files} {'file' if files == 1 else 'files'}"
+    text = f"{_count(len(run), 'rank')} in {_count(files, 'file')}"
     if gpus:
         text += f", {', '.join(gpus[:2])}" + (", ..." if len(gpus) > 2 else "")
     n, shared = len(run.instances), int(run.waits.is_shared.sum())
@@ -118,14 +118,19 @@ def _steps(run: RunData) -> str:
     marks = sorted({record.steps.source for record in run.records})
     if marks == ["none"]:
         return f"no steps are recorded: the capture of {quantity(run.step_ns, 'ns')} is one"
-    n = run.n_steps
     return (
-        f"step: {quantity(run.step_ns, 'ns')}, mean of {n} {'step' if n == 1 else 'steps'} and "
-        f"{len(run)} ranks ({', '.join(marks)})"
+        f"step: {quantity(run.step_ns, 'ns')}, mean of {_count(run.n_steps, 'step')} and "
+        f"{_count(len(run), 'rank')} ({', '.join(marks)})"
     )
 
 
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'s' * (n != 1)}"
+
+
 def _typical(run: RunData) -> str:
+    if np.isnan(run.step_ns):
+        return "no step of a rank has GPU work"
     parts = np.nanmedian(run.mean_parts, axis=0)
     told = [
         f"{_NAMES[name]} {quantity(float(ns), 'ns')}"

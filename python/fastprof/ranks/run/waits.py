@@ -228,9 +228,9 @@ def _spread_shift(
     """Set the shifts of all ranks that share instances, directly or not, with known ones."""
     rank = instances.calls.rank
     instance = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-    n = int(rank.max(initial=0)) + 1
+    n_ranks = len(instances.calls.bounds) - 1
     while True:
-        known = np.full(n, np.iinfo(np.int64).min)
+        known = np.full(n_ranks, np.iinfo(np.int64).min)
         known[list(shift)] = list(shift.values())
         is_known = known[rank[order]] != np.iinfo(np.int64).min
         target = np.full(len(bounds) - 1, np.iinfo(np.int64).min)

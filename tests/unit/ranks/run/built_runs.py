@@ -102,7 +102,9 @@ class Rank:
 
     def record(self) -> RankRecord:
         """What a worker would return."""
-        time, kind, call, blocked = np.array(self._events or [(0, 1, -1, 0)], np.int64).T
+        if not self._events or self._pieces[-1]:
+            self._event(BOUNDARY)  # the end of the capture
+        time, kind, call, blocked = np.array(self._events, np.int64).T
         pieces = self._pieces[: len(time)]
         entries = [(label, *entry) for piece in pieces for label, entry in piece.items()]
         label, ns, count = np.array(entries, np.int64).reshape(-1, 3).T
@@ -146,7 +148,7 @@ def ranks(n: int, **fields: Any) -> list[Rank]:
 
 
 def exchange(
-    members: Sequence[Rank], *, transfer: int = 50_000, blocks: bool = True, seq: int | None = None,
+    everyone: Sequence[Rank], *, transfer: int = 50_000, blocks: bool = True, seq: int | None = None,
     late: Sequence[int] = (), **signature: Any,
 ) -> None:  # fmt: skip
     """A collective of some ranks: each waits for the last one and the transfer.
@@ -156,8 +158,8 @@ def exchange(
     late : ns after which it ends on each rank
     """
     of = NCCL._replace(**signature)
-    end = max(rank.now for rank in members) + transfer
-    for rank, more in zip(members, late or [0] * len(members), strict=True):
+    end = max(rank.now for rank in everyone) + transfer
+    for rank, more in zip(everyone, late or [0] * len(everyone), strict=True):
         call = rank.arrive(end + more, of, seq)
         if blocks:
             rank.wait(call)
@@ -172,22 +174,22 @@ def send(source: Rank, target: Rank, numbers: tuple[int, int], transfer: int = 2
 
 
 def steps_of(
-    members: Sequence[Rank], works: Sequence[Sequence[int]], *, calls: int = 2, **options: Any
+    everyone: Sequence[Rank], works: Sequence[Sequence[int]], *, calls: int = 2, **options: Any
 ) -> list[Rank]:
     """Steps in which each rank works and all exchange, `calls` times.
 
     works : for each step, ns of work of each rank before each exchange
     """
     for row in works:
-        for rank in members:
+        for rank in everyone:
             rank.step()
         for _ in range(calls):
-            for rank, ns in zip(members, row, strict=True):
+            for rank, ns in zip(everyone, row, strict=True):
                 rank.work(ns)
-            exchange(members, **options)
-    for rank in members:
+            exchange(everyone, **options)
+    for rank in everyone:
         rank.step()
-    return list(members)
+    return list(everyone)
 
 
 def file_of(rank: Rank) -> RecordedFile:
