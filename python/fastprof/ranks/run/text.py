@@ -27,6 +27,8 @@ def lines_of(run: RunData) -> list[str]:
     """The answer, what a rank does, the imbalance, what it would save, and what is missing."""
     if not run.records:
         return ["no rank with GPU work", *_problems(run)]
+    if np.isnan(run.step_ns):
+        return ["no step of a rank has GPU work", "", _what(run), _clocks(run), *_problems(run)]
     lines = [_answer(run), ""]
     lines += [_what(run), _clocks(run), _steps(run)]
     lines += [_typical(run), *_imbalance(run)]
@@ -129,8 +131,6 @@ def _count(n: int, what: str) -> str:
 
 
 def _typical(run: RunData) -> str:
-    if np.isnan(run.step_ns):
-        return "no step of a rank has GPU work"
     parts = np.nanmedian(run.mean_parts, axis=0)
     told = [
         f"{_NAMES[name]} {quantity(float(ns), 'ns')}"

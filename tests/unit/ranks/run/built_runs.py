@@ -81,7 +81,8 @@ class Rank:
         """Arrive at a call that ends at some time; returns its number."""
         key = signature.group, signature.members
         number = self._seq.get(key, 0) if seq is None else seq
-        self._seq[key] = number + 1
+        if seq is None:
+            self._seq[key] = number + 1
         self.calls.append((self.now, end, signature, number))
         self._event(ARRIVED, len(self.calls) - 1)
         return len(self.calls) - 1
