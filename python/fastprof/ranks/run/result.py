@@ -505,6 +505,8 @@ def _cause_rows(run: RunData, explained: Explained) -> list[CauseRow]:
     times: dict[tuple[int, str], int] = {}
     most: dict[tuple[int, str], Cause] = {}
     for cause, ns in explained.waited.items():
+        if ns <= 0:
+            continue
         key = cause.rank, cause.name
         waited[key] = waited.get(key, 0.0) + ns
         times[key] = times.get(key, 0) + explained.times[cause]
