@@ -149,8 +149,8 @@ def ranks(n: int, **fields: Any) -> list[Rank]:
 
 
 def exchange(
-    everyone: Sequence[Rank], *, transfer: int = 50_000, blocks: bool = True, seq: int | None = None,
-    late: Sequence[int] = (), **signature: Any,
+    everyone: Sequence[Rank], *, transfer: int = 50_000, blocks: bool = True,
+    seq: int | None = None, late: Sequence[int] = (), **signature: Any,
 ) -> None:  # fmt: skip
     """A collective of some ranks: each waits for the last one and the transfer.
 

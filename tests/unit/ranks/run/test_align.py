@@ -100,9 +100,7 @@ def test_of_calls_with_one_number_those_of_most_ranks_count():
 def test_a_call_of_another_kind_has_no_place():
     same = [0] * 40
     same[20] = 5
-    places, reasons = aligned(
-        [sequence(0, ENDS), sequence(1, ENDS, same)], False, KnownClocks(2)
-    )
+    places, reasons = aligned([sequence(0, ENDS), sequence(1, ENDS, same)], False, KnownClocks(2))
     assert np.flatnonzero(places[1] == NOWHERE).tolist() == [20]
     assert reasons == ["", "their kinds or sizes differ from those of the other ranks"]
 
@@ -112,9 +110,7 @@ def test_clocks_that_long_sequences_tell_place_short_ones():
     aligned([sequence(0, ENDS), sequence(1, ENDS + 10**10)], False, clocks)
     assert clocks.offset(1, 0) == -(10**10)
     short = np.array([5_000_000, 6_000_000, 7_000_000])
-    places, reasons = aligned(
-        [sequence(0, short), sequence(1, short[1:] + 10**10)], False, clocks
-    )
+    places, reasons = aligned([sequence(0, short), sequence(1, short[1:] + 10**10)], False, clocks)
     assert places[1].tolist() == [1, 2]
     assert reasons == ["", ""]
 

@@ -219,9 +219,7 @@ def test_a_late_start_happens_once():
     row = next(row for row in run.cause_rows if row.name == "late start")
     assert (row.rank, row.times) == (1, 1)
     assert row.waited * run.n_steps == pytest.approx(3 * 2_000_000, rel=0.05)
-    assert any(
-        line.endswith("rank 1: late start; others wait 6 ms, once") for line in run.lines()
-    )
+    assert any(line.endswith("rank 1: late start; others wait 6 ms, once") for line in run.lines())
 
 
 def test_a_rank_that_is_alone_has_no_cause():

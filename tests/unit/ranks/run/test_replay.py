@@ -29,9 +29,7 @@ def test_unchanged_each_step_of_each_rank_is_as_recorded():
 
 
 def test_unchanged_on_clocks_apart():
-    everyone = [
-        Rank(f"rank{i}.json", offset=i * 800_000_000, ppm=20 * i - 30) for i in range(4)
-    ]
+    everyone = [Rank(f"rank{i}.json", offset=i * 800_000_000, ppm=20 * i - 30) for i in range(4)]
     run = run_of(steps_of(everyone, WORKS))
     assert_as_recorded(run)
     assert run.clocks.offset.any()
