@@ -194,3 +194,23 @@ def test_parts_are_ranks_that_share_collectives_directly_or_not():
         exchange([everyone[i].work(1000) for i in pair], group=f"1 {pair}", members=pair)
     everyone[4].work(1000)
     assert run_of(everyone).instances.parts().tolist() == [0, 0, 0, 3, 4, 3]
+
+
+def test_numbers_far_apart_take_no_memory():
+    one, other = ranks(2)
+    for number in (0, 2_000_000_000, 2_147_483_647):
+        exchange([one.work(1000), other.work(2000)], seq=number)
+    run = run_of([one, other])
+    assert members(run) == [(0, 1)] * 3
+    assert len(run.waits.instances) == 3
+
+
+def test_calls_of_one_number_match_in_order():
+    """As the operations of a coalescing manager."""
+    one, other = ranks(2)
+    for number in range(3):
+        for size in (100, 200):
+            exchange([one.work(1000), other.work(2000)], seq=number, size=size, members=(0, 1))
+    run = run_of([one, other])
+    assert members(run) == [(0, 1)] * 6
+    assert run.waits.wait[run.instances.calls.rank == 0].tolist() == [1000] * 6
