@@ -214,4 +214,5 @@ def test_two_ranks_of_a_file_compute_and_copy_as_the_rows_say(two_gpus):
 def test_two_ranks_of_a_file_parts_and_replay(two_gpus):
     assert_parts_add_up(two_gpus)
     assert_replayed(two_gpus)
-    assert [(row.rank, row.name) for row in two_gpus.findings][0] == (1, "host-bound")
+    first = two_gpus.findings[0]
+    assert (first.rank, first.name) == (1, "host-bound")

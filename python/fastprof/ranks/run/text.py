@@ -106,8 +106,8 @@ def _clocks(run: RunData) -> str:
         return f"clocks agree: collectives end on all ranks within {within} (median)"
     most = int(np.abs(clocks.offset).argmax())
     drift = float(np.abs(clocks.drift).max()) * 1e6
-    text = f"clocks of {len(moved)} ranks are moved, that of rank {run.numbers[most]} the most: by "
-    text += _signed(int(clocks.offset[most]))
+    text = f"clocks of {_count(len(moved), 'rank')} are moved, that of rank {run.numbers[most]} "
+    text += f"the most: by {_signed(int(clocks.offset[most]))}"
     text += f", drift up to {drift:.1f} ppm" if drift else ""
     return f"{text}; then collectives end within {within} (median)"
 
@@ -183,25 +183,30 @@ _ADVICE: Final = {
 def _problems(run: RunData) -> list[str]:
     result = []
     if run.missing:
-        listed = _numbers(run.missing)
-        result.append(
-            f"missing: {'rank' if len(run.missing) == 1 else 'ranks'} {listed}; waits for them are "
-            "unknown"
-        )
+        result.append(f"missing: {_numbers(run.missing)}; waits for them are unknown")
     lost = sum(row.calls for row in run.instances.unmatched) if run.records else 0
     if lost:
         ranks = sorted({run.numbers[row.rank] for row in run.instances.unmatched})
-        result.append(
-            f"not matched: {lost} calls of {'rank' if len(ranks) == 1 else 'ranks'} "
-            f"{_numbers(ranks)}; see --table unmatched"
-        )
+        result.append(f"not matched: {lost} calls of {_numbers(ranks)}; see --table unmatched")
     silent = [run.numbers[i] for i, record in enumerate(run.records) if not len(record.calls)]
     if silent and len(run) > 1:
-        result.append(f"no collectives are recorded of rank {_numbers(silent)}")
+        result.append(f"no collectives are recorded of {_numbers(silent)}")
+    result += _warnings(run)
     result += [f"{path}: has no GPU work with times" for path in run.empty]
     return ["", *result] if result else []
 
 
+def _warnings(run: RunData) -> list[str]:
+    """The first warning of the files, in words, and whose the others are."""
+    warned = [i for i, record in enumerate(run.records) if record.warnings]
+    if not warned:
+        return []
+    n = sum(len(run.records[i].warnings) for i in warned)
+    ranks = _numbers([run.numbers[i] for i in warned])
+    first = run.records[warned[0]].warnings[0]
+    return [f"{_count(n, 'warning')} of {ranks}; the first: {first}"]
+
+
 def _numbers(values: Sequence[int]) -> str:
     more = f", ... ({len(values)})" if len(values) > _LISTED else ""
-    return ", ".join(map(str, values[:_LISTED])) + more
+    return f"rank{'s' * (len(values) != 1)} " + ", ".join(map(str, values[:_LISTED])) + more
