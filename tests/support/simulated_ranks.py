@@ -61,7 +61,8 @@ def random_scenario(seed: int) -> Scenario:
         if kind == "data":
             rank = rng.choice(list(first_stage))
             some = tuple(sorted(rng.sample(range(1, steps), rng.randint(1, steps - 1))))
-            found.append(faults.Data(rank=rank, ns=rng.randint(2, 9) * 1_000_000, steps=some))
+            fault = faults.Data(rank=rank, ns=rng.randint(2, 9) * 1_000_000, steps=some)
+            found += [] if rank in {f.rank for f in found} else [fault]
         elif kind == "gpu":
             found.append(faults.Gpu(rank=rank, factor=rng.uniform(1.1, 1.5)))
         elif kind == "rows":

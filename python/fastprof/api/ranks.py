@@ -56,6 +56,7 @@ class Ranks(RunData):
             "schema": SCHEMA,
             "files": len(self.files) + len(self.failures),
             "failures": [failure.error for failure in self.failures],
+            "warnings": [text for record in self.records for text in record.warnings],
             "missing": self.missing,
             "step_ns": None if np.isnan(step) else step,
             "answer": self.lines()[0],

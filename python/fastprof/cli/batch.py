@@ -208,10 +208,14 @@ def _line(done: Done) -> str:
     if hasattr(summary, "ranks"):
         calls = sum(len(rank.calls) for rank in summary.ranks)
         n = len(summary.ranks)
-        return f"{summary.path}: {n} {'rank' if n == 1 else 'ranks'}, {calls} collectives, {how}"
-    time = sum(process.time for process in summary.processes) / 1e6
-    warned = f", {len(summary.warnings)} warnings" if summary.warnings else ""
-    return f"{summary.path}: {summary.kernels} kernels, {time:.3f} ms on the GPU, {how}{warned}"
+        what = f"{n} {'rank' if n == 1 else 'ranks'}, {calls} collectives"
+        n_warnings = sum(len(rank.warnings) for rank in summary.ranks)
+    else:
+        time = sum(process.time for process in summary.processes) / 1e6
+        what = f"{summary.kernels} kernels, {time:.3f} ms on the GPU"
+        n_warnings = len(summary.warnings)
+    warned = f", {n_warnings} warnings" if n_warnings else ""
+    return f"{summary.path}: {what}, {how}{warned}"
 
 
 def _size(text: str) -> int:

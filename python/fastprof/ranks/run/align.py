@@ -141,8 +141,17 @@ def aligned(
 
 
 def _numbered(sequences: Many[Sequence]) -> tuple[list[Int64], list[str]]:
-    """By the recorded numbers; of calls with one number, those of the most frequent signature."""
-    seq = np.concatenate([sequence.seq for sequence in sequences]).astype(np.int64)
+    """By the recorded numbers; of calls with one number, those of the most frequent signature.
+
+    Calls of a rank with one number, as those of a coalescing manager, match in order.
+    """
+    repeats = [_earlier(sequence.seq) for sequence in sequences]
+    n_repeats = max((int(earlier.max(initial=0)) for earlier in repeats), default=0) + 1
+    numbers = [
+        sequence.seq.astype(np.int64) * n_repeats + earlier
+        for sequence, earlier in zip(sequences, repeats, strict=True)
+    ]
+    seq = np.concatenate(numbers)
     same = np.concatenate([sequence.same for sequence in sequences])
     order = np.lexsort((same, seq))
     key = np.stack([seq[order], same[order]])
@@ -154,12 +163,20 @@ def _numbered(sequences: Many[Sequence]) -> tuple[list[Int64], list[str]]:
     usual = dict(zip(number[by_count][is_best].tolist(), signature[by_count][is_best].tolist(),
                      strict=True))  # fmt: skip
     places, reasons = [], []
-    for sequence in sequences:
-        wanted = np.array([usual[number] for number in sequence.seq.tolist()], np.int32)
+    for sequence, own in zip(sequences, numbers, strict=True):
+        wanted = np.array([usual[number] for number in own.tolist()], np.int32)
         fits = wanted == sequence.same
-        places.append(np.where(fits, sequence.seq.astype(np.int64), NOWHERE))
+        places.append(np.where(fits, own, NOWHERE))
         reasons.append("" if fits.all() else _OTHERS)
     return places, reasons
+
+
+def _earlier(seq: Int32) -> Int64:
+    """[calls] How many calls before each have its number."""
+    order = np.argsort(seq, kind="stable")
+    result = np.empty(len(seq), np.int64)
+    result[order] = np.arange(len(seq)) - np.searchsorted(seq[order], seq[order])
+    return result
 
 
 def _offset(base: Sequence, sequence: Sequence, shift: int) -> int:

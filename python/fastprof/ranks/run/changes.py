@@ -62,10 +62,11 @@ def _factor(text: str, value: str) -> float:
 
 
 def _rank(text: str, value: str, numbers: Sequence[int]) -> int:
-    if not value.isdigit() or int(value) not in numbers:
-        listed = ", ".join(map(str, numbers[:8])) + (", ..." if len(numbers) > 8 else "")
+    texts = list(map(str, numbers))
+    if value not in texts:
+        listed = ", ".join(texts[:8]) + (", ..." if len(numbers) > 8 else "")
         raise ValueError(f"{text!r}: expected a rank of the run ({listed}), found {value!r}")
-    return numbers.index(int(value))
+    return texts.index(value)
 
 
 def like_median(peers: Peers, ranks: Sequence[int], kinds: Sequence[int] | None) -> Work:

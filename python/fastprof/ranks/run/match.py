@@ -106,6 +106,19 @@ class Instances:
         order = known[np.argsort(self.of_call[known], kind="stable")]
         return order, np.searchsorted(self.of_call[order], np.arange(len(self) + 1))
 
+    def parts(self) -> Int64:
+        """[ranks] Equal for ranks that share instances, directly or through others."""
+        rank, (order, bounds) = self.calls.rank, self.members()
+        counts = np.diff(bounds)
+        part = np.arange(len(self.calls.bounds) - 1)
+        while len(order):
+            first = np.minimum.reduceat(part[rank[order]], bounds[:-1])
+            old = part.copy()
+            np.minimum.at(part, rank[order], np.repeat(first, counts))
+            if (old == part).all():
+                break
+        return part
+
 
 def run_calls(records: Sequence[RankRecord]) -> RunCalls:
     """The calls of all ranks."""
@@ -234,18 +247,18 @@ class _Matcher:
     def _add_group(self, key: _Key, sequences: list[CallSequence]) -> None:
         has_numbers = key.pair is None and self._has_numbers(sequences)
         places, reasons = aligned(sequences, has_numbers, self._clocks)
-        first = sum(self._sizes)
-        known = [place[place != NOWHERE] for place in places]
-        everywhere = np.concatenate(known)
-        least = int(everywhere.min()) if len(everywhere) else 0
         for sequence, place, reason in zip(sequences, places, reasons, strict=True):
-            is_known = place != NOWHERE
             if reason:
-                lost = int(np.count_nonzero(~is_known))
+                lost = int(np.count_nonzero(place == NOWHERE))
                 self._unmatched.append(Unmatched(sequence.rank, key.name, lost, reason))
-            self._of_call[sequence.rows[is_known]] = (place - least + first)[is_known]
-        if not len(everywhere):
+        everywhere, rows = (
+            np.concatenate(arrays) for arrays in (places, [sequence.rows for sequence in sequences])
+        )
+        is_known = everywhere != NOWHERE
+        if not is_known.any():
             return
+        used, place = np.unique(everywhere[is_known], return_inverse=True)
+        self._of_call[rows[is_known]] = sum(self._sizes) + place
         ranks = tuple(sequence.rank for sequence in sequences)
         size = len(key.members) or key.size
         if size < 0 and len(ranks) == len(self._numbers):
@@ -254,20 +267,17 @@ class _Matcher:
         self._groups.append(
             Group(key.name, ranks, members, 2 if key.pair else size, key.pair is not None)
         )
-        self._sizes.append(int(everywhere.max()) - least + 1)
+        self._sizes.append(len(used))
 
     def _has_numbers(self, sequences: list[CallSequence]) -> bool:
         return all((sequence.seq >= 0).all() for sequence in sequences)
 
     def result(self) -> Instances:
-        """The instances, those without calls left out."""
+        """The instances."""
         group = np.repeat(np.arange(len(self._sizes), dtype=np.int32), self._sizes)
         known = self._of_call >= 0
-        used, place = np.unique(self._of_call[known], return_inverse=True)
-        of_call = np.full(len(self._calls), -1, np.int32)
-        of_call[known] = place
-        signature = np.zeros(len(used), np.int32)
-        signature[place] = self._calls.signature[known]
+        signature = np.zeros(len(group), np.int32)
+        signature[self._of_call[known]] = self._calls.signature[known]
         return Instances(
-            self._calls, of_call, group[used], signature, self._groups, self._unmatched
+            self._calls, self._of_call, group, signature, self._groups, self._unmatched
         )

@@ -25,7 +25,6 @@ from fastprof.ranks.run.record import (
 )
 from fastprof.ranks.run.waits import Waits, earlier_calls
 
-_NO_TIMES: Final = np.empty(0, np.int64)
 _NO_EDGE: Final = np.iinfo(np.int32).min
 _MOST_LAG: Final = np.iinfo(np.int32).max
 _MOST_EVENTS: Final = 2_000_000
@@ -95,7 +94,7 @@ class RunReplay:
         """The numbers of the steps of the run that count, those in the middle if there are many."""
         records, steps = self._records, self._steps
         counted = [own[record.steps.is_counted] for own, record in zip(steps, records, strict=True)]
-        numbers, ranks = np.unique(np.concatenate([_NO_TIMES, *counted]), return_counts=True)
+        numbers, ranks = np.unique(_joined(counted), return_counts=True)
         numbers = numbers[ranks == ranks.max()] if len(numbers) else numbers
         n = sum(len(record.chain) for record in records)
         total = max((len(own) for own in steps), default=1)
@@ -112,7 +111,7 @@ class RunReplay:
         n = len(record.chain)
         if not len(rows):
             return Selection(0, 0)
-        if len(self.numbers) == len(np.unique(np.concatenate([_NO_TIMES, *self._steps]))):
+        if len(self.numbers) == len(np.unique(_joined(self._steps))):
             return Selection(0, n)
         time = record.chain.time
         first = int(np.searchsorted(time, record.steps.start[rows[0]], "right"))
@@ -175,6 +174,10 @@ class RunReplay:
         if ends:
             _, rank, event = max(ends)
             yield from graph.path(duration, time, rank, event, int(begin))
+
+
+def _joined(arrays: Sequence[Int64]) -> Int64:
+    return np.concatenate([np.empty(0, np.int64), *arrays])
 
 
 class PathPart(NamedTuple):

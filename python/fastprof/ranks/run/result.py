@@ -103,7 +103,10 @@ class RunData:
 
     def _check_one_run(self) -> None:
         talking = [i for i, record in enumerate(self.records) if len(record.calls)]
-        if len(talking) < 2 or self.waits.is_shared.any():
+        if len(talking) < 2:
+            return
+        if self.waits.is_shared.any():
+            self._check_one_recording()
             return
         one, other = (self.records[i] for i in talking[:2])
         why = "; ".join(
@@ -114,6 +117,24 @@ class RunData:
             f"{one.path}, {other.path}: no collective of one rank matches one of another, so these "
             f"are not ranks of one run{f' ({why})' if why else ''}; give the files of one recording"
         )
+
+    def _check_one_recording(self) -> None:
+        """Raise an error for ranks of one group whose numbered collectives never coincide."""
+        instances = self.instances
+        part = instances.parts()
+        if not part.any():
+            return
+        known = instances.of_call >= 0
+        own, seq = instances.group[instances.of_call[known]], instances.calls.seq[known]
+        for number, group in enumerate(instances.groups):
+            others = [rank for rank in group.ranks if part[rank] != part[group.ranks[0]]]
+            if not others or group.is_pair or (seq[own == number] < 0).any():
+                continue
+            one, other = (self.records[rank].path for rank in (group.ranks[0], others[0]))
+            raise RanksError(
+                f"{one}, {other}: both are of the group {group.name}, but no number of a "
+                "collective is in both, so these are not of one recording; give the files of one"
+            )
 
     @computed_once
     def instances(self) -> Instances:
@@ -445,6 +466,8 @@ def _cause_rows(run: RunData, explained: Explained) -> list[CauseRow]:
     times: dict[tuple[int, str], int] = {}
     most: dict[tuple[int, str], Cause] = {}
     for cause, ns in explained.waited.items():
+        if ns <= 0:
+            continue
         key = cause.rank, cause.name
         waited[key] = waited.get(key, 0.0) + ns
         times[key] = times.get(key, 0) + explained.times[cause]

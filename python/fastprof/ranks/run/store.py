@@ -19,7 +19,9 @@ from fastprof.errors import DAMAGED
 from fastprof.model.arrays import Bools
 from fastprof.ranks.files import TraceFile, source_of
 from fastprof.ranks.run.record import (
+    ARRIVED,
     KINDS_OF_LABELS,
+    WAITED,
     Calls,
     Chain,
     Label,
@@ -35,6 +37,7 @@ _PARTS: Final[dict[str, tuple[str, ...]]] = {
     "chain": ("time", "kind", "call", "blocked", "launch", "offsets", "label", "ns", "count"),
     "steps": ("number", "start", "end", "is_counted"),
 }
+_MOST_RANKS: Final = 1 << 31
 _OF_EVENTS: Final = ("time", "kind", "call", "blocked", "launch")
 _FACTS: Final = (
     "format", "rank", "world_size", "place", "n_places", "pid", "device", "gpu", "n_gpus",
@@ -145,7 +148,17 @@ def _facts(file: RecordedFile) -> dict[str, Any]:
 
 
 def _read(path: Path) -> RecordedFile:
-    """Read records. Invalid files raise various errors, see `RecordStore.find`."""
+    """Read records. Invalid files raise one of DAMAGED."""
+    import zipfile  # as np.load does
+    import zlib
+
+    try:
+        return _of_arrays(path)
+    except (zipfile.BadZipFile, zlib.error, EOFError, MemoryError, RuntimeError) as error:
+        raise ValueError("is cut, or no archive of arrays") from error
+
+
+def _of_arrays(path: Path) -> RecordedFile:
     with np.load(path, allow_pickle=False) as arrays:
         facts = json.loads(arrays["facts"].tobytes())
         source = TraceFile(**facts["source"])
@@ -164,9 +177,7 @@ def _record(
 ) -> RankRecord:
     parts: dict[str, dict[str, Any]] = {
         part: {
-            name: np.ascontiguousarray(
-                arrays[f"{number}/{part}/{name}"], _TYPES.get(name, np.int64)
-            )
+            name: _array(arrays[f"{number}/{part}/{name}"], _TYPES.get(name, np.int64))
             for name in names
         }
         for part, names in _PARTS.items()
@@ -180,9 +191,16 @@ def _record(
         signatures=signatures,
         chain=Chain(begin=int(facts["begin"]), **parts["chain"]),
         labels=[Label(*row) for row in facts["labels"]],
-        steps=RankSteps(source=str(facts["steps"]), **parts["steps"]),
+        steps=RankSteps(source=facts["steps"], **parts["steps"]),
         **{name: facts[name] for name in _FACTS},
     )
+
+
+def _array(values: np.ndarray, wanted: type[np.generic]) -> np.ndarray:
+    """A column; ValueError if it is none of that type."""
+    if values.ndim != 1 or not np.can_cast(values.dtype, wanted, "same_kind"):
+        raise ValueError(f"expected one dimension of {wanted}")
+    return np.ascontiguousarray(values, wanted)
 
 
 def _check(record: RankRecord) -> None:
@@ -205,13 +223,40 @@ def _check(record: RankRecord) -> None:
         and _within(chain.call[chain.call >= 0], len(calls))
         and _within(chain.label, len(record.labels))
         and _within(chain.kind, 3)
+        and _is_in_order(record)
+        and _are_facts(record)
+        and all(type(label.kind) is int for label in record.labels)
         and all(0 <= label.kind < len(KINDS_OF_LABELS) for label in record.labels)
-        and all(isinstance(text, str) for text in (record.format, record.gpu, *record.warnings))
         and all(isinstance(text, str) for label in record.labels for text in label[1:])
         and all(_is_signature(signature) for signature in record.signatures)
     )
     if not is_possible:
         raise ValueError("a value is impossible")
+
+
+def _is_in_order(record: RankRecord) -> bool:
+    """Whether times ascend, and each call arrives once."""
+    calls, chain, steps = record.calls, record.chain, record.steps
+    arrived = chain.call[chain.kind == ARRIVED]
+    return bool(
+        (np.diff(calls.start) >= 0).all()
+        and (np.diff(steps.start) >= 0).all()
+        and (steps.end >= steps.start).all()
+        and (chain.time[:1] >= chain.begin).all()
+        and (chain.call[chain.kind == WAITED] >= 0).all()
+        and np.array_equal(np.sort(arrived), np.arange(len(calls)))
+    )
+
+
+def _are_facts(record: RankRecord) -> bool:
+    texts = (record.format, record.gpu, record.steps.source, *record.warnings)
+    numbers = (record.place, record.n_places, record.pid, record.device, record.n_gpus)
+    known = [number for number in (record.rank, record.world_size) if number is not None]
+    return (
+        all(isinstance(text, str) for text in texts)
+        and all(_is_number(number) for number in (*numbers, *known))
+        and all(0 <= number < _MOST_RANKS for number in known)
+    )
 
 
 def _within(values: np.ndarray, n: int) -> bool:
@@ -225,6 +270,8 @@ def _is_signature(signature: Signature) -> bool:
         signature.size, signature.n_ranks, signature.channel, signature.source, signature.target,
         *signature.members,
     )  # fmt: skip
-    return all(isinstance(text, str) for text in texts) and all(
-        type(number) is int and -1 <= number < 1 << 62 for number in numbers
-    )
+    return all(isinstance(text, str) for text in texts) and all(map(_is_number, numbers))
+
+
+def _is_number(value: object) -> bool:
+    return type(value) is int and -1 <= value < 1 << 62

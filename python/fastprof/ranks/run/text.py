@@ -32,6 +32,8 @@ def lines_of(run: RunData) -> list[str]:
 def _lines(run: RunData) -> list[str]:
     if not run.records:
         return ["no rank with GPU work", *_problems(run)]
+    if np.isnan(run.step_ns):
+        return ["no step of a rank has GPU work", "", _what(run), _clocks(run), *_problems(run)]
     lines = [_answer(run), ""]
     lines += [_what(run), _clocks(run), _steps(run)]
     lines += [_typical(run), *_imbalance(run)]
@@ -109,11 +111,8 @@ def _clocks(run: RunData) -> str:
         return f"clocks agree: collectives end on all ranks within {within} (median)"
     most = int(np.abs(clocks.offset).argmax())
     drift = float(np.abs(clocks.drift).max()) * 1e6
-    text = (
-        f"clocks of {_count(len(moved), 'rank')} are moved, that of rank {run.numbers[most]} the "
-    )
-    text += "most: by "
-    text += _signed(int(clocks.offset[most]))
+    text = f"clocks of {_count(len(moved), 'rank')} are moved, that of rank {run.numbers[most]} "
+    text += f"the most: by {_signed(int(clocks.offset[most]))}"
     text += f", drift up to {drift:.1f} ppm" if drift else ""
     return f"{text}; then collectives end within {within} (median)"
 
@@ -126,11 +125,14 @@ def _steps(run: RunData) -> str:
     marks = sorted({record.steps.source for record in run.records})
     if marks == ["none"]:
         return f"no steps are recorded: the capture of {quantity(run.step_ns, 'ns')} is one"
-    n = run.n_steps
     return (
-        f"step: {quantity(run.step_ns, 'ns')}, mean of {_count(n, 'step')} and "
+        f"step: {quantity(run.step_ns, 'ns')}, mean of {_count(run.n_steps, 'step')} and "
         f"{_count(len(run), 'rank')} ({', '.join(marks)})"
     )
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'s' * (n != 1)}"
 
 
 def _typical(run: RunData) -> str:
@@ -187,30 +189,32 @@ ADVICE: Final = {
 def _problems(run: RunData) -> list[str]:
     result = []
     if run.missing:
-        listed = _numbers(run.missing)
-        result.append(
-            f"missing: {'rank' if len(run.missing) == 1 else 'ranks'} {listed}; waits for them are "
-            "unknown"
-            + (f"; no work could be read of {_numbers(run.unreadable)}" if run.unreadable else "")
-        )
+        text = f"missing: {_numbers(run.missing)}; waits for them are unknown"
+        unread = f"; no work could be read of {_numbers(run.unreadable)}" if run.unreadable else ""
+        result.append(text + unread)
     lost = sum(row.calls for row in run.instances.unmatched) if run.records else 0
     if lost:
         ranks = sorted({run.numbers[row.rank] for row in run.instances.unmatched})
-        result.append(
-            f"not matched: {lost} calls of {'rank' if len(ranks) == 1 else 'ranks'} "
-            f"{_numbers(ranks)}; see --table unmatched"
-        )
+        result.append(f"not matched: {lost} calls of {_numbers(ranks)}; see --table unmatched")
     silent = [run.numbers[i] for i, record in enumerate(run.records) if not len(record.calls)]
     if silent and len(run) > 1:
-        result.append(f"no collectives are recorded of rank {_numbers(silent)}")
+        result.append(f"no collectives are recorded of {_numbers(silent)}")
+    result += _warnings(run)
     result += [f"{path}: has no GPU work with times" for path in run.empty]
     return ["", *result] if result else []
 
 
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+def _warnings(run: RunData) -> list[str]:
+    """The first warning of the files, in words, and whose the others are."""
+    warned = [i for i, record in enumerate(run.records) if record.warnings]
+    if not warned:
+        return []
+    n = sum(len(run.records[i].warnings) for i in warned)
+    ranks = _numbers([run.numbers[i] for i in warned])
+    first = run.records[warned[0]].warnings[0]
+    return [f"{_count(n, 'warning')} of {ranks}; the first: {first}"]
 
 
 def _numbers(values: Sequence[int]) -> str:
     more = f", ... ({len(values)})" if len(values) > _LISTED else ""
-    return ", ".join(map(str, values[:_LISTED])) + more
+    return f"rank{'s' * (len(values) != 1)} " + ", ".join(map(str, values[:_LISTED])) + more

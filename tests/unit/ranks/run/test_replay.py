@@ -1,0 +1,120 @@
+"""The joined replay of all ranks."""
+
+import random
+
+import numpy as np
+import pytest
+
+from fastprof.ranks.run.replay import CHAIN, MEMBER, WAIT, Change, RunReplay
+from unit.ranks.run.built_runs import Rank, exchange, ranks, run_of, send, steps_of
+
+RNG = random.Random(7)
+WORKS = [[RNG.randint(200_000, 900_000) for _ in range(4)] for _ in range(8)]
+
+
+def lengths(run):
+    """[ranks, steps] As recorded, on the clock of the run."""
+    return np.array([times.end - times.start for times in run.step_times])
+
+
+def assert_as_recorded(run, share=0.01):
+    replayed, recorded = run.replay.recorded, lengths(run)
+    assert replayed.shape == recorded.shape
+    assert (np.abs(replayed - recorded) <= share * recorded).all()
+
+
+def test_unchanged_each_step_of_each_rank_is_as_recorded():
+    run = run_of(steps_of(ranks(4), WORKS))
+    assert run.replay.recorded.tolist() == lengths(run).tolist()
+
+
+def test_unchanged_on_clocks_apart():
+    everyone = [Rank(f"rank{i}.json", offset=i * 800_000_000, ppm=20 * i - 30) for i in range(4)]
+    run = run_of(steps_of(everyone, WORKS))
+    assert_as_recorded(run)
+    assert run.clocks.offset.any()
+
+
+def test_unchanged_with_recorded_clocks_that_do_not_fit():
+    """Ends of collectives before arrivals: edges against the order are left out; no crash."""
+    everyone = [Rank(f"rank{i}.json", offset=i * 30_000_000) for i in range(4)]
+    run = run_of(steps_of(everyone, WORKS), "recorded")
+    assert (run.replay.recorded >= 0).all()
+    assert np.isfinite(run.what_if("no-stragglers")["step_ns"]).all()
+
+
+def test_unchanged_with_transfers_that_work_hides():
+    everyone = ranks(3)
+    for row in WORKS:
+        for rank, ns in zip(everyone, row[:3], strict=True):
+            rank.step().work(ns)
+        exchange(everyone, transfer=300_000, blocks=False)
+        for rank in everyone:
+            rank.work(100_000)
+            rank.wait(len(rank.calls) - 1)
+    assert_as_recorded(run_of([rank.step() for rank in everyone]))
+
+
+def test_unchanged_with_messages():
+    one, other = ranks(2)
+    for row in WORKS:
+        one.step().work(row[0])
+        send(one, other.step(), (0, 1))
+        other.work(row[1])
+        send(other, one, (1, 0))
+    assert_as_recorded(run_of([one.step(), other.step()]))
+
+
+def test_a_faster_rank_that_others_wait_for_shortens_their_steps():
+    run = run_of(steps_of(ranks(2), [[100_000, 500_000]] * 4, calls=1, transfer=50_000))
+    half = [None, run.peers.time_by_kind(1) // 2]
+    assert run.replay.run(Change("", half)).tolist() == [[300_000] * 4] * 2
+
+
+def test_a_faster_rank_that_nobody_waits_for_changes_nothing():
+    run = run_of(steps_of(ranks(2), [[100_000, 500_000]] * 4, calls=1))
+    assert run.replay.run(Change("", [run.peers.time_by_kind(0) * 0, None])).tolist() == (
+        run.replay.recorded.tolist()
+    )
+
+
+def test_steps_of_the_middle_are_replayed_where_there_are_many():
+    run = run_of(steps_of(ranks(4), WORKS))
+    n = sum(len(record.chain) for record in run.records)
+    replay = RunReplay(run.records, run.waits, run.step_numbers, most=n // 2)
+    assert replay.numbers.tolist() == [2, 3, 4, 5]
+    assert replay.recorded.tolist() == lengths(run)[:, 2:6].tolist()
+
+
+def test_at_least_one_step_is_replayed():
+    run = run_of(steps_of(ranks(4), WORKS))
+    replay = RunReplay(run.records, run.waits, run.step_numbers, most=1)
+    assert replay.n_steps == 1
+
+
+def test_the_critical_path_follows_the_last_rank():
+    run = run_of(steps_of(ranks(3), [[100_000, 500_000, 200_000]] * 3, calls=1, transfer=50_000))
+    path = list(run.replay.path())
+    assert {part.rank for part in path if part.kind == CHAIN} == {1}
+    assert sum(part.ns for part in path if part.kind == CHAIN) == 3 * 500_000
+    assert sum(part.ns for part in path if part.kind == MEMBER) == 3 * 50_000
+    assert {part.kind for part in path} <= {CHAIN, MEMBER, WAIT}
+
+
+def test_the_critical_path_changes_with_the_run():
+    run = run_of(steps_of(ranks(3), [[100_000, 500_000, 200_000]] * 3, calls=1))
+    change = Change("", [None, run.peers.time_by_kind(1) // 5, None])
+    assert {part.rank for part in run.replay.path(change) if part.kind == CHAIN} >= {2}
+
+
+def test_no_ranks_have_no_steps():
+    replay = run_of([]).replay
+    assert (replay.n_steps, replay.recorded.shape, list(replay.path())) == (0, (0, 0), [])
+    assert np.isnan(replay.mean(replay.recorded))
+
+
+@pytest.mark.parametrize("transfer", [0, 0.25, 3])
+def test_transfers_scale(transfer):
+    run = run_of(steps_of(ranks(2), [[100_000, 100_000]] * 3, calls=1, transfer=80_000))
+    replayed = run.replay.run(Change("", [None, None], transfer))
+    assert replayed.tolist() == [[100_000 + round(80_000 * transfer)] * 3] * 2
