@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from fastprof.api.ranks import Ranks
 from fastprof.model.trace import NO_TIME
 from fastprof.ranks.files import TraceFile
 from fastprof.ranks.run.record import (
@@ -30,7 +31,6 @@ from fastprof.ranks.run.record import (
     RecordedFile,
     Signature,
 )
-from fastprof.ranks.run.result import RunData
 
 BASE = 1_000_000_000_000  # ns on the clock of a rank without an offset when the run begins
 LOADING = KINDS_OF_LABELS.index("data loading")
@@ -199,6 +199,6 @@ def file_of(rank: Rank) -> RecordedFile:
     return RecordedFile(record.source, [record])
 
 
-def run_of(members: Iterable[Rank], clock: str = "estimated") -> RunData:
+def run_of(members: Iterable[Rank], clock: str = "estimated") -> Ranks:
     """The run of these ranks, a file each."""
-    return RunData([file_of(rank) for rank in members], clock)
+    return Ranks([file_of(rank) for rank in members], clock)

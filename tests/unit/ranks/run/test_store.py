@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import fastprof
+from fastprof.api.ranks import Ranks
 from fastprof.ranks.files import source_of
 from fastprof.ranks.run.record import RecordedFile
-from fastprof.ranks.run.result import RunData
 from fastprof.ranks.run.store import RecordStore
 from fastprof.ranks.store import StoreError
 from support import rank_files
@@ -304,7 +304,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def open_here(folder: Path, store: Path) -> RunData:
+def open_here(folder: Path, store: Path) -> Ranks:
     return fastprof.open_ranks(folder, jobs=1, store=store)
 
 
