@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import shlex
+import textwrap
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -28,6 +30,7 @@ reported and skipped; the exit code is 1.
   fastprof ranks rank*.json.gz --what-if no-stragglers --what-if communication:0.5
   fastprof ranks traces/ --table waits --csv -o waits.csv
 """
+_PROSE = 120  # characters a line
 TABLES = ("ranks", "groups", "causes", "waits", "steps", "calls", "stages", "unmatched")
 
 
@@ -130,16 +133,27 @@ def _report(ranks: Ranks, arguments: argparse.Namespace) -> str:
     if arguments.json:
         return json.dumps(ranks.facts(arguments.what_if), indent=1) + "\n"
 
+    width = arguments.width or terminal_width(arguments.output)
+
     def text_of(table: Table) -> str:
-        width = arguments.width or terminal_width(arguments.output)
         return table.text(arguments.top or None, width=width, colours=colours_of(arguments))
 
     if arguments.table is not None:
         return text_of(makers[arguments.table]())
     if arguments.what_if:
         return text_of(_changes(ranks, arguments))
-    parts = ["\n".join(ranks.lines()) + "\n"]
+    prose = min(width or _PROSE, _PROSE)
+    lines = (
+        textwrap.wrap(line, prose, subsequent_indent="     " if line[:1] == " " else "  ") or [""]
+        for line in ranks.lines()
+    )
+    parts = ["\n".join(line for wrapped in lines for line in wrapped) + "\n"]
     parts += [f"{title}\n{text_of(table)}" for title, table in ranks.tables()]
+    given = " ".join(map(shlex.quote, arguments.paths)) if len(arguments.paths) == 1 else "FILE..."
+    parts.append(
+        f"next: fastprof report {given} -o run.html --each    ranks on one time line, a page each\n"
+        f"      fastprof ranks {given} --what-if no-stragglers --what-if communication:0.5\n"
+    )
     return "\n".join(parts)
 
 

@@ -17,6 +17,7 @@ from fastprof.ranks.run.waits import PARTS, UNKNOWN
 
 SHOWN: Final = 3  # causes in words
 _LISTED: Final = 8
+_FEW: Final = 8  # ranks, which are in order of their number
 _NAMES: Final = {
     "compute": "compute", "copies": "copies", "idle": "idle", "transfer": "exposed transfer",
     "wait": "waits for ranks",
@@ -46,9 +47,12 @@ def _lines(run: RunData) -> list[str]:
 
 def tables_of(run: RunData) -> list[tuple[str, Table]]:
     """The tables of the first screen, with titles: those that have rows."""
+    ranks = ("ranks, a step", run.ranks)
+    if len(run) > _FEW:
+        ranks = ("ranks that others wait for most, a step", run.ranks.sort("waited_for_ns"))
     tables = [
         ("groups, a step and rank", run.groups),
-        ("ranks, a step", run.ranks),
+        ranks,
         ("causes of late arrivals", run.causes),
         ("stages of the pipeline", run.stages()),
     ]
