@@ -133,7 +133,8 @@ def waiting_rows(run: Run) -> list[dict[str, Any]]:
     for rank, one in enumerate(run.exposed):
         record = run.records[rank]
         time = record.chain.time[one.event]
-        step = np.searchsorted(record.steps.start, time, "right") - 1
+        # A wait that ends with a step is of that step.
+        step = np.searchsorted(record.steps.start, time, "left") - 1
         instance = instances.of_call[one.call]
         numbers = run.step_numbers[rank]
         for row in np.flatnonzero((one.wait > 0) & (instance >= 0) & (step >= 0)).tolist():
