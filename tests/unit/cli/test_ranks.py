@@ -121,7 +121,8 @@ def test_the_first_line_is_the_answer(ranks, simulated):
 def test_a_directory_or_several_files_need_no_command(run, folder):
     expected = run("ranks", folder)[:2]
     assert run(folder)[:2] == expected
-    assert run(*sorted(folder.iterdir()))[:2] == expected
+    code, out, _ = run(*sorted(folder.iterdir()))
+    assert (code, out.partition("next: ")[0]) == (0, expected[1].partition("next: ")[0])
     assert run(folder, "--table", "causes")[:2] == run("ranks", folder, "--table", "causes")[:2]
     one = next(folder.iterdir())
     assert run(one)[1] != run("ranks", one)[1]  # a file alone is the first look at it
@@ -231,8 +232,8 @@ def test_a_file_that_is_cut_off_is_read_up_to_there_with_a_warning(ranks, own):
     code, out, err = ranks(own)
     assert code == 0
     assert out.startswith("rank 1 holds the others up: data loading")
-    told = next(line for line in out.splitlines() if "warning" in line)
-    assert told.startswith(f"2 warnings of rank 3; the first: {path}: the compressed data is cut")
+    told = " ".join(out.split())  # lines are wrapped
+    assert f"2 warnings of rank 3; the first: {path}: the compressed data is cut" in told
     assert sum(", 2 warnings" in line for line in err.splitlines()) == 1
     assert len(json.loads(ranks(own, "--json")[1])["warnings"]) == 2
 
