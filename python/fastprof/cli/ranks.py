@@ -143,11 +143,12 @@ def _report(ranks: Ranks, arguments: argparse.Namespace) -> str:
     if arguments.what_if:
         return text_of(_changes(ranks, arguments))
     prose = min(width or _PROSE, _PROSE)
-    lines = (
-        textwrap.wrap(line, prose, subsequent_indent="     " if line[:1] == " " else "  ") or [""]
-        for line in ranks.lines()
-    )
-    parts = ["\n".join(line for wrapped in lines for line in wrapped) + "\n"]
+    wrap = textwrap.TextWrapper(prose, break_long_words=False, break_on_hyphens=False)
+    lines = []
+    for line in ranks.lines():
+        wrap.subsequent_indent = "     " if line[:1] == " " else "  "
+        lines += wrap.wrap(line) or [""]
+    parts = ["\n".join(lines) + "\n"]
     parts += [f"{title}\n{text_of(table)}" for title, table in ranks.tables()]
     given = " ".join(map(shlex.quote, arguments.paths)) if len(arguments.paths) == 1 else "FILE..."
     parts.append(

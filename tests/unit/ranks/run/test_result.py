@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fastprof.api.ranks import Ranks, RanksError
 from fastprof.ranks.run.record import RecordedFile
-from fastprof.ranks.run.result import RanksError, RunData
 from fastprof.ranks.work import Failure
 from unit.ranks.run.built_runs import LOADING, Rank, exchange, file_of, ranks, run_of, steps_of
 
@@ -62,7 +62,7 @@ def test_a_row_per_collective_in_order_of_its_first_arrival(run):
 def test_json_has_no_value_that_json_lacks(run):
     facts = run.facts()
     assert json.loads(json.dumps(facts, allow_nan=False)) == facts
-    for other in (RunData([]), run_of(ranks(1)), run_of(steps_of(ranks(1), [[1000]] * 2))):
+    for other in (Ranks([]), run_of(ranks(1)), run_of(steps_of(ranks(1), [[1000]] * 2))):
         json.dumps(other.facts(), allow_nan=False)
 
 
@@ -78,7 +78,7 @@ def test_ranks_of_one_file_have_no_recorded_number():
     both = steps_of(ranks(2, rank=0, world_size=2, n_places=2), [row[:2] for row in WORKS])
     files = [file_of(rank) for rank in both]
     records = [replace(file.ranks[0], place=i) for i, file in enumerate(files)]
-    run = RunData([RecordedFile(files[0].source, records)])
+    run = Ranks([RecordedFile(files[0].source, records)])
     assert run.numbers == [0, 1]
 
 
@@ -87,7 +87,7 @@ def test_a_missing_rank_is_named():
     run = run_of(everyone)
     assert run.missing == [2]
     assert run.unreadable == []
-    failed = RunData([*map(file_of, everyone), Failure("rank2.json", "rank2.json: is damaged")])
+    failed = Ranks([*map(file_of, everyone), Failure("rank2.json", "rank2.json: is damaged")])
     assert (failed.missing, failed.unreadable) == ([2], [2])
     assert repr(failed) == "<fastprof.Ranks of 3 ranks, 1 files failed>"
     assert len(failed) == 3
@@ -100,7 +100,7 @@ def test_without_a_recorded_number_of_ranks_none_is_missing():
 def test_files_without_ranks_are_listed():
     everyone = steps_of(ranks(3), WORKS)
     files = [file_of(rank) for rank in everyone]
-    run = RunData([*files, replace(files[0], ranks=[])])
+    run = Ranks([*files, replace(files[0], ranks=[])])
     assert run.empty == ["rank0.json"]
 
 
@@ -159,11 +159,11 @@ def test_recordings_that_another_group_joins_are_no_error():
 
 def test_a_clock_of_another_name_is_an_error():
     with pytest.raises(RanksError, match="expected clock estimated or recorded, found 'none'"):
-        RunData([], clock="none")
+        Ranks([], clock="none")
 
 
 def test_no_ranks_have_empty_tables():
-    run = RunData([])
+    run = Ranks([])
     for table in (run.ranks, run.groups, run.causes, run.waiting(), run.steps(), run.calls(),
                   run.stages(), run.unmatched()):  # fmt: skip
         assert table.n_rows == 0
@@ -191,7 +191,7 @@ def test_steps_in_which_nothing_runs_have_no_means():
     for i, file in enumerate(files):
         steps = replace(file.ranks[0].steps, is_counted=np.empty(0, bool), **none)
         files[i] = replace(file, ranks=[replace(file.ranks[0], steps=steps)])
-    run = RunData(files)
+    run = Ranks(files)
     assert np.isnan(run.step_ns)
     assert run.lines()[0] == "no step of a rank has GPU work"
     assert run.findings == []
