@@ -8,7 +8,7 @@ import pytest
 from support.hypothesis_profiles import IS_FULL
 from support.simulated_ranks import problems, random_scenario
 
-SEEDS = range(200 if IS_FULL else 12)
+SEEDS = range(200 if IS_FULL else 10)
 # Limits of today, by seed; a seed that agrees again must leave the list.
 TWO_HOSTS = "of two slow hosts, one is given the wait for the other"
 LIMITS = {
