@@ -81,6 +81,7 @@ class RunReplay:
         """
         self._records, self._waits, self._steps = records, waits, steps
         self.numbers = self._chosen_steps(most)
+        self._has_all = len(self.numbers) == len(np.unique(np.concatenate(list(steps))))
         self._selected = [self._selection(rank) for rank in range(len(records))]
         self._graph = _Graph(records, waits, self._selected)
         self.recorded = self._lengths(self._graph.run(self._graph.duration))
@@ -111,7 +112,7 @@ class RunReplay:
         n = len(record.chain)
         if not len(rows):
             return Selection(0, 0)
-        if len(self.numbers) == len(np.unique(np.concatenate(list(self._steps)))):
+        if self._has_all:
             return Selection(0, n)
         time = record.chain.time
         first = int(np.searchsorted(time, record.steps.start[rows[0]], "right"))
@@ -125,13 +126,21 @@ class RunReplay:
 
     def _lengths(self, time: Int64) -> Int64:
         result = np.full((len(self._records), len(self.numbers)), -1, np.int64)
-        for rank in range(len(self._records)):
-            rows, number = self._windows(rank)
-            for (start, end), step in zip(rows, number, strict=True):
-                result[rank, step] = self._graph.at(time, rank, end) - self._graph.at(
-                    time, rank, start
-                )
+        rank, start, end, step = self._windows_of_all
+        at = self._graph.at
+        result[rank, step] = at(time, rank, end) - at(time, rank, start)
         return result
+
+    @computed_once
+    def _windows_of_all(self) -> tuple[Int64, Int64, Int64, Int64]:
+        """Rank, events at the start and the end, and place in `numbers` of the windows."""
+        rows = [
+            (rank, start, end, step)
+            for rank in range(len(self._records))
+            for (start, end), step in zip(*self._windows(rank), strict=True)
+        ]
+        rank, start, end, step = np.array(rows, np.int64).reshape(-1, 4).T
+        return rank, start, end, step
 
     @computed_once
     def _all_windows(self) -> list[tuple[list[tuple[int, int]], list[int]]]:
@@ -164,16 +173,15 @@ class RunReplay:
         graph = self._graph
         duration = graph.duration if change is None else graph.changed(change)
         time = graph.run(duration)
-        ends = []
-        begin = np.iinfo(np.int64).max
-        for rank in range(len(self._records)):
-            rows, _ = self._windows(rank)
-            if rows:
-                ends.append((graph.at(time, rank, rows[-1][1]), rank, rows[-1][1]))
-                begin = min(begin, graph.at(time, rank, rows[0][0]))
-        if ends:
-            _, rank, event = max(ends)
-            yield from graph.path(duration, time, rank, event, int(begin))
+        ranks, start, end, _ = self._windows_of_all
+        if not len(ranks):
+            return
+        edge = np.flatnonzero(np.diff(ranks))  # the last window of each rank but the last
+        last, first = np.append(edge, len(ranks) - 1), np.append(0, edge + 1)
+        begin = int(graph.at(time, ranks[first], start[first]).min())
+        at = graph.at(time, ranks[last], end[last])
+        row = last[np.lexsort((end[last], ranks[last], at))[-1]]
+        yield from graph.path(duration, time, int(ranks[row]), int(end[row]), begin)
 
 
 class PathPart(NamedTuple):
@@ -207,6 +215,7 @@ class _Graph:
         self._records, self._waits, self._selected = records, waits, selected
         events = _Events(records, waits, selected)
         self._events = events
+        self._first = np.array([one.first for one in selected], np.int64)
         n = len(events.time)
         self.origin = int(events.base.min()) if len(events.base) else 0
         arrived, waited = (np.flatnonzero(events.kind == kind) for kind in (ARRIVED, WAITED))
@@ -343,14 +352,16 @@ class _Graph:
             result[nodes] = np.rint(result[nodes] * change.transfer).astype(np.int64)
         return result
 
-    def at(self, time: Int64, rank: int, event: int) -> int:
-        """When an event happens; event -1 or before the selected ones: when the chain begins."""
-        events, selected = self._events, self._selected[rank]
-        place = event - selected.first
-        if place < 0:
-            return int(events.base[rank]) - self.origin
-        node = self._after[events.bounds[rank] + place]
-        return int(time[2 * node + 1])
+    def at(self, time: Int64, rank: Int64, event: Int64) -> Int64:
+        """When events of ranks happen; event -1 or before the selected ones: when the chain of the
+        rank begins."""
+        events = self._events
+        place = event - self._first[rank]
+        row = np.minimum(events.bounds[rank] + np.maximum(place, 0), len(self._after) - 1)
+        at_begin = events.base[rank] - self.origin
+        if not len(self._after):
+            return at_begin
+        return np.where(place < 0, at_begin, time[2 * self._after[row] + 1])
 
     def path(
         self, duration: Int64, time: Int64, rank: int, event: int, begin: int
