@@ -23,7 +23,7 @@ from fastprof.ranks.run.record import (
     WAITED,
     RankRecord,
 )
-from fastprof.ranks.run.waits import Waits, earlier_calls
+from fastprof.ranks.run.waits import Waits, earlier_calls, of_instances
 
 _NO_EDGE: Final = np.iinfo(np.int32).min
 _MOST_LAG: Final = np.iinfo(np.int32).max
@@ -278,12 +278,9 @@ class _Graph:
         waited: Int64,
         waits_at: Int64,
     ) -> None:
-        waits, calls = self._waits, self._waits.instances.calls
-        n_calls = len(calls)
-        node_of_call = np.zeros(n_calls + 1, np.int64)
+        waits = self._waits
+        node_of_call = np.zeros(len(waits.instances.calls) + 1, np.int32)
         node_of_call[events.call[arrived]] = arrival
-        row_of_call = np.full(n_calls + 1, -1, np.int64)
-        row_of_call[events.call[arrived]] = np.arange(len(arrived))
         call = events.call[arrived]
         instance = waits.instances.of_call[call]
         # Members in order of arrival: each follows the one before; the last one transfers.
@@ -298,30 +295,22 @@ class _Graph:
         last_of[instance[last]] = member[last]
         self.duration[member[last]] = waits.transfer[instance[last]]
         alone = np.flatnonzero(instance < 0)
-        self.duration[arrival[alone]] = (waits.end - waits.arrival)[call[alone]]
-        # The end of a call on its rank: that of the instance, or its own.
-        instances = waits.instances.of_call
-        shared = instances >= 0
-        source = np.where(shared, last_of[np.where(shared, instances, -1)], node_of_call[:-1])
-        end = np.where(
-            shared,
-            np.append(waits.last_arrival + waits.transfer, 0)[instances],
-            waits.end,
-        )
-        skew = waits.end - end
+        self.duration[arrival[alone]] = waits.end[call[alone]] - waits.arrival[call[alone]]
         before = events.earlier_call[arrived]
-        has = (before >= 0) & (source[before] > 0)
+        source, skew = self._ends(before, node_of_call, last_of)
+        has = (before >= 0) & (source > 0)
         rows = np.flatnonzero(has)
         self._edge(0, arrival, self._chain[arrived], True)
-        self._edge(1, arrival[rows], source[before[rows]], True, skew[before[rows]])
+        self._edge(1, arrival[rows], source[rows], True, skew[rows])
         free = np.where(has, waits.end[before], np.iinfo(np.int64).min)
         chain = events.time[arrived]
         self.before[arrival] = waits.arrival[call] - np.maximum(chain, free)
         own = events.call[waited]
-        known = source[own] > 0
+        source, skew = self._ends(own, node_of_call, last_of)
+        known = source > 0
         rows = np.flatnonzero(known)
         self._edge(0, waits_at, self._chain[waited], True)
-        self._edge(1, waits_at[rows], source[own[rows]], True, skew[own[rows]])
+        self._edge(1, waits_at[rows], source[rows], True, skew[rows])
         # The host launches the work that waits, in its own time since the work last waited for it.
         rows = np.flatnonzero(events.host_lag[waited] != NO_TIME)
         own = waited[rows]
@@ -329,6 +318,22 @@ class _Graph:
         self._edge(2, waits_at[rows], anchor, True, events.host_lag[own])
         # Of calls before the replayed part, the wait is as long as recorded.
         self.before[waits_at[~known]] = events.blocked[waited[~known]]
+
+    def _ends(self, call: Int64, node: Int32, last: Int64) -> tuple[Int64, Int64]:
+        """The nodes at whose ends calls end, 0 for none, and ns from these ends to those recorded.
+
+        It is that of the instance, or its own.
+
+        call : rows of RunCalls; node : [calls + 1], of arrivals; last : [instances + 1], of members
+        """
+        waits = self._waits
+        instance = waits.instances.of_call[call]
+        shared = instance >= 0
+        source = np.where(shared, last[instance], node[call])
+        end = of_instances(waits.last_arrival, instance, 0)
+        end += of_instances(waits.transfer, instance, 0)
+        own = waits.end[call]
+        return source, np.where(shared, own - end, 0)
 
     def run(self, duration: Int64) -> Int64:
         """[2 * nodes] When each node starts and ends, ns since the origin."""
@@ -428,7 +433,7 @@ class _Events:
             kinds.append(chain.kind[rows].astype(np.int64))
             row = np.where(chain.call >= 0, chain.call + waits.instances.calls.bounds[rank], -1)
             calls.append(row[rows])
-            earlier.append(np.where(chain.kind == ARRIVED, np.append(before_it, -1)[row], -1)[rows])
+            earlier.append(_earlier(before_it, chain.kind[rows], row[rows]))
             host, lag = _host_bounds(record, one)
             hosts.append(host + self.bounds[rank])
             lags.append(lag)
@@ -438,6 +443,14 @@ class _Events:
         self.blocked = np.concatenate(blocked)
         self.call, self.earlier_call = np.concatenate(calls), np.concatenate(earlier)
         self.base = np.array(base, np.int64)
+
+
+def _earlier(before: Int64, kind: UInt8, call: Int64) -> Int64:
+    """[events] See `_Events.earlier_call`; before : [calls], see `earlier_calls`."""
+    result = np.full(len(call), -1, np.int64)
+    arrived = kind == ARRIVED
+    result[arrived] = before[call[arrived]]
+    return result
 
 
 def _host_bounds(record: RankRecord, selected: Selection) -> tuple[Int64, Int64]:
