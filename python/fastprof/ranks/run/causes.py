@@ -31,6 +31,7 @@ _MOST: Final = 50_000  # instances explained
 _FAR_BACK: Final = 400  # waits searched for the last common one
 _GOES_ON: Final = 0.1  # of the waits before the steps that count come again in these
 _QUEUED: Final = 0.1  # of the lateness: a shorter time in the queue of a stream does not count
+_FEW_ENTRIES: Final = 64  # of chains: so few are added up in a loop
 _EQUAL: Final = 0.02  # kernels of equal shapes: fewer differ in number
 
 
@@ -287,10 +288,24 @@ class _Explainer:
         """ns and count by label, of the pieces after one event up to another."""
         chain = self._records[rank].chain
         rows = slice(int(chain.offsets[first + 1]), int(chain.offsets[last + 1]))
+        if rows.stop - rows.start <= _FEW_ENTRIES:
+            return self._sums(rank, rows)
         ids, place = np.unique(self._ids[rank][chain.label[rows]], return_inverse=True)
         ns = np.bincount(place, chain.ns[rows], len(ids)).astype(np.int64)
         count = np.bincount(place, chain.count[rows], len(ids)).astype(np.int64)
         return dict(zip(ids.tolist(), zip(ns.tolist(), count.tolist(), strict=True), strict=True))
+
+    def _sums(self, rank: int, rows: slice) -> dict[int, tuple[int, int]]:
+        """ns and count by label of a few entries, see `_done`."""
+        chain = self._records[rank].chain
+        ids = self._ids[rank][chain.label[rows]].tolist()
+        result: dict[int, tuple[int, int]] = {}
+        for label, ns, count in zip(
+            ids, chain.ns[rows].tolist(), chain.count[rows].tolist(), strict=True
+        ):
+            whole, kernels = result.get(label, (0, 0))
+            result[label] = whole + ns, kernels + count
+        return dict(sorted(result.items()))
 
     def _compare(
         self,
@@ -375,7 +390,9 @@ class _Explainer:
             one = self._exposed[rank]
             rows = slice(*np.searchsorted(one.event, [first + 1, last]).tolist())
             cause = Cause(ranks[0], TRANSFER, -1)
-            found[cause] = found.get(cause, 0.0) + sign * float(one.transfer[rows].sum())
+            found[cause] = found.get(cause, 0.0) + sign * float(
+                (one.ns[rows] - one.wait[rows]).sum()
+            )
             instances = waits.instances.of_call[one.call[rows]]
             for instance, ns in zip(instances.tolist(), one.wait[rows].tolist(), strict=True):
                 if ns > 0 and instance >= 0:

@@ -74,18 +74,24 @@ def like_median(peers: Peers, ranks: Sequence[int], kinds: Sequence[int] | None)
 
     ranks : those that change; kinds : of labels, None for all
     """
-    return _moved(peers, ranks, kinds, _lower_median, both_ways=True)
+    return _moved(peers, ranks, kinds, peers.usual, both_ways=True)
 
 
 def no_slower(peers: Peers, ranks: Sequence[int], kinds: Sequence[int] | None) -> Work:
     """The same where the rank takes longer than the median one; else as recorded."""
-    return _moved(peers, ranks, kinds, _lower_median, both_ways=False)
+    return _moved(peers, ranks, kinds, peers.usual, both_ways=False)
 
 
 def equal_work(peers: Peers) -> Work:
     """Work that takes the mean of all ranks at each position."""
-    ranks = range(len(peers.records))
-    return _moved(peers, ranks, None, lambda time: np.nanmean(time, axis=0), both_ways=True)
+
+    def mean(number: int, kinds: Sequence[int] | None) -> Floats:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # positions that no rank has
+            result: Floats = np.nanmean(peers.of_positions(number, kinds)[1], axis=0)
+        return result
+
+    return _moved(peers, range(len(peers.records)), None, mean, both_ways=True)
 
 
 def without(peers: Peers, ranks: Sequence[int], kinds: Sequence[int]) -> Work:
@@ -100,32 +106,26 @@ def _moved(
     peers: Peers,
     ranks: Sequence[int],
     kinds: Sequence[int] | None,
-    target: Callable[[Floats], Floats],
+    target: Callable[[int, Sequence[int] | None], Floats],
     both_ways: bool,
 ) -> Work:
+    """Work of some ranks moved to a target, by class and kinds: float64 [positions], ns."""
     result: Work = [None] * len(peers.records)
-    wanted = set(ranks)
-    for number in np.unique(peers.of_rank[sorted(wanted)]).tolist():
-        members, time, first = peers.of_positions(number, kinds)
-        if len(members) < 2 or not time.shape[1]:
+    wanted = sorted(set(ranks))
+    for number in np.unique(peers.of_rank[wanted]).tolist():
+        members = peers.ranks(number)
+        if len(members) < 2:
             continue
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # positions that no rank has
-            usual = target(time)
-        for row, rank in enumerate(members):
-            if rank in wanted:
-                factor = _factors(time[row], usual, both_ways)
-                own = peers.time_by_kind(rank, kinds)
-                scale = factor[peers.positions(rank) - first]
-                extra = _missing(time[row], usual, both_ways)
-                moved = peers.time_by_kind(rank) + np.rint(own * (scale - 1)).astype(np.int64)
-                result[rank] = moved + _at_ends(peers, rank, first, extra)
-    return result
-
-
-def _lower_median(time: Floats) -> Floats:
-    """[positions] The median over ranks; of two, the shorter."""
-    result: Floats = np.nanpercentile(time, 50, axis=0, method="lower")
+        first, usual = peers.first_position(number), target(number, kinds)
+        if not len(usual):
+            continue
+        for rank in (rank for rank in wanted if peers.of_rank[rank] == number):
+            time = peers.at_positions(rank, kinds)
+            own = peers.time_by_kind(rank, kinds)
+            scale = _factors(time, usual, both_ways)[peers.positions(rank) - first]
+            extra = _missing(time, usual, both_ways)
+            moved = peers.time_by_kind(rank) + np.rint(own * (scale - 1)).astype(np.int64)
+            result[rank] = moved + _at_ends(peers, rank, first, extra)
     return result
 
 

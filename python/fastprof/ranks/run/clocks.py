@@ -11,13 +11,14 @@ import numpy.typing as npt
 
 from fastprof._system.classes import dataclass
 from fastprof._system.regex import regex
-from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.arrays import Bools, Int32, Int64, unique
 from fastprof.ranks.run.match import Instances
 from fastprof.ranks.run.record import RankRecord
 
 Floats = npt.NDArray[np.float64]
 
 _PASSES: Final = 4
+_AT_A_TIME: Final = 1 << 18  # values whose medians are found together
 _FEWEST: Final = 8  # instances from which a drift is told
 _LEAST_DRIFT: Final = 3.0  # residuals by which a drift must move a clock within the capture
 _MOST_DRIFT: Final = 2e-4  # clocks of computers drift by less
@@ -135,9 +136,9 @@ class _Solver:
         target = np.where(is_known, np.nan, end[self.instance])
         rows = np.flatnonzero(~np.isnan(target))
         apart = target[rows] - self.since[rows]
-        reached = np.unique(self.rank[rows])
-        for rank in reached.tolist():
-            self.offset[rank] = float(np.median(apart[self.rank[rows] == rank]))
+        offset = medians(self.rank[rows], apart, len(self.offset))
+        reached = np.flatnonzero(~np.isnan(offset))
+        self.offset[reached] = offset[reached]
         self.known[reached] = True
         return bool(len(reached))
 
@@ -191,14 +192,20 @@ class _Solver:
 
 def medians(group: npt.NDArray[np.integer], values: Floats, n: int) -> Floats:
     """[n] The median of the values of each group, NaN for groups without any."""
-    order = np.lexsort((values, group))
-    bounds = np.searchsorted(group[order], np.arange(n + 1))
-    count = np.diff(bounds)
-    in_order = np.append(values[order], np.nan)
-    low = bounds[:-1] + np.maximum(count - 1, 0) // 2
-    high = bounds[:-1] + count // 2
-    middle = (in_order[np.minimum(low, len(values))] + in_order[np.minimum(high, len(values))]) / 2
-    return np.where(count > 0, middle, np.nan)
+    counts = np.bincount(group, minlength=n)
+    if (group[1:] < group[:-1]).any():
+        values = values[np.argsort(group, kind="stable")]
+    first = np.cumsum(counts) - counts
+    result = np.full(n, np.nan)
+    # Groups of one size are the rows of a matrix.
+    for size in unique(counts[counts > 0]).tolist():
+        groups = np.flatnonzero(counts == size)
+        for some in np.array_split(groups, -(-len(groups) * size // _AT_A_TIME)):
+            rows = values[first[some, None] + np.arange(size)]
+            low, high = (size - 1) // 2, size // 2
+            rows.partition((low, high), axis=1)
+            result[some] = (rows[:, low] + rows[:, high]) / 2
+    return result
 
 
 def hosts_of(records: Sequence[RankRecord]) -> Int32:

@@ -14,6 +14,8 @@ from fastprof.model.arrays import Int32, Int64
 from fastprof.ranks.run.record import ARRIVED, KINDS_OF_LABELS, RankRecord
 from fastprof.ranks.run.waits import Waits
 
+Floats = npt.NDArray[np.float64]
+
 _ALIKE: Final = 0.98  # of the calls of peers have the same signature
 
 
@@ -80,13 +82,12 @@ class Peers:
             wanted[list(kinds)] = True
             inside = wanted[self._kinds[rank][chain.label]]
             piece, ns = piece[inside], ns[inside]
-        result = np.zeros(len(chain), np.int64)
-        np.add.at(result, piece, ns)
+        result: Int64 = np.bincount(piece, ns, len(chain)).astype(np.int64)
         return result
 
     def of_positions(
         self, number: int, kinds: Sequence[int] | None = None
-    ) -> tuple[list[int], npt.NDArray[np.float64], int]:
+    ) -> tuple[list[int], Floats, int]:
         """Time of some kinds at each position of a class, NaN where a rank has none.
 
         Returns
@@ -97,19 +98,58 @@ class Peers:
             The first position.
         """
         ranks = self.ranks(number)
-        places = [self.positions(rank) for rank in ranks]
-        first = min((int(place[0]) for place in places if len(place)), default=0)
-        last = max((int(place[-1]) for place in places if len(place)), default=-1)
-        time = np.full((len(ranks), last - first + 1), np.nan)
-        for row, (rank, place) in enumerate(zip(ranks, places, strict=True)):
-            if not len(place):
-                continue
-            sums = np.bincount(place - first, self.time_by_kind(rank, kinds), time.shape[1])
-            # The capture cuts the first and the last piece.
-            time[row, place[0] - first + 1 : place[-1] - first] = sums[
-                place[0] - first + 1 : place[-1] - first
-            ]
+        first, n = self._range(number)
+        time = np.full((len(ranks), n), np.nan)
+        for row, rank in enumerate(ranks):
+            time[row] = self.at_positions(rank, kinds)
         return ranks, time, first
+
+    def at_positions(self, rank: int, kinds: Sequence[int] | None = None) -> Floats:
+        """[positions] The row of a rank, see `of_positions`."""
+        first, n = self._range(int(self.of_rank[rank]))
+        place = self.positions(rank) - first
+        time = np.full(n, np.nan)
+        if len(place):
+            # The capture cuts the first and the last piece.
+            inside = slice(int(place[0]) + 1, int(place[-1]))
+            time[inside] = np.bincount(place, self.time_by_kind(rank, kinds), n)[inside]
+        return time
+
+    def first_position(self, number: int) -> int:
+        """The first position of a class."""
+        return self._range(number)[0]
+
+    def _range(self, number: int) -> tuple[int, int]:
+        """The first position of a class, and how many it has."""
+        if number not in self._ranges:
+            ends = [
+                (int(place[0]), int(place[-1]))
+                for place in map(self.positions, self.ranks(number))
+                if len(place)
+            ]
+            first = min((one for one, _ in ends), default=0)
+            last = max((one for _, one in ends), default=-1)
+            self._ranges[number] = first, last - first + 1
+        return self._ranges[number]
+
+    @computed_once
+    def _ranges(self) -> dict[int, tuple[int, int]]:
+        return {}
+
+    def usual(self, number: int, kinds: Sequence[int] | None = None) -> Floats:
+        """[positions] The median over the ranks of a class; of two, the shorter; NaN where no rank
+        has a time, see `of_positions`."""
+        key = number, None if kinds is None else tuple(kinds)
+        if key not in self._usual:
+            _, time, _ = self.of_positions(number, kinds)
+            known = np.count_nonzero(~np.isnan(time), axis=0)
+            time.sort(axis=0)  # NaN come last
+            self._usual[key] = time[np.maximum(known - 1, 0) // 2, np.arange(time.shape[1])]
+        return self._usual[key]
+
+    @computed_once
+    def _usual(self) -> dict[tuple[int, tuple[int, ...] | None], Floats]:
+        return {}
 
 
 def peers_of(records: Sequence[RankRecord], waits: Waits, steps: Sequence[Int64]) -> Peers:

@@ -23,7 +23,7 @@ from fastprof.ranks.run.record import (
     WAITED,
     RankRecord,
 )
-from fastprof.ranks.run.waits import Waits, earlier_calls
+from fastprof.ranks.run.waits import Waits, earlier_calls, of_instances
 
 _NO_EDGE: Final = np.iinfo(np.int32).min
 _MOST_LAG: Final = np.iinfo(np.int32).max
@@ -81,6 +81,7 @@ class RunReplay:
         """
         self._records, self._waits, self._steps = records, waits, steps
         self.numbers = self._chosen_steps(most)
+        self._has_all = len(self.numbers) == len(np.unique(_joined(steps)))
         self._selected = [self._selection(rank) for rank in range(len(records))]
         self._graph = _Graph(records, waits, self._selected)
         self.recorded = self._lengths(self._graph.run(self._graph.duration))
@@ -111,7 +112,7 @@ class RunReplay:
         n = len(record.chain)
         if not len(rows):
             return Selection(0, 0)
-        if len(self.numbers) == len(np.unique(_joined(self._steps))):
+        if self._has_all:
             return Selection(0, n)
         time = record.chain.time
         first = int(np.searchsorted(time, record.steps.start[rows[0]], "right"))
@@ -125,13 +126,21 @@ class RunReplay:
 
     def _lengths(self, time: Int64) -> Int64:
         result = np.full((len(self._records), len(self.numbers)), -1, np.int64)
-        for rank in range(len(self._records)):
-            rows, number = self._windows(rank)
-            for (start, end), step in zip(rows, number, strict=True):
-                result[rank, step] = self._graph.at(time, rank, end) - self._graph.at(
-                    time, rank, start
-                )
+        rank, start, end, step = self._windows_of_all
+        at = self._graph.at
+        result[rank, step] = at(time, rank, end) - at(time, rank, start)
         return result
+
+    @computed_once
+    def _windows_of_all(self) -> tuple[Int64, Int64, Int64, Int64]:
+        """Rank, events at the start and the end, and place in `numbers` of the windows."""
+        rows = [
+            (rank, start, end, step)
+            for rank in range(len(self._records))
+            for (start, end), step in zip(*self._windows(rank), strict=True)
+        ]
+        rank, start, end, step = np.array(rows, np.int64).reshape(-1, 4).T
+        return rank, start, end, step
 
     @computed_once
     def _all_windows(self) -> list[tuple[list[tuple[int, int]], list[int]]]:
@@ -164,16 +173,15 @@ class RunReplay:
         graph = self._graph
         duration = graph.duration if change is None else graph.changed(change)
         time = graph.run(duration)
-        ends = []
-        begin = np.iinfo(np.int64).max
-        for rank in range(len(self._records)):
-            rows, _ = self._windows(rank)
-            if rows:
-                ends.append((graph.at(time, rank, rows[-1][1]), rank, rows[-1][1]))
-                begin = min(begin, graph.at(time, rank, rows[0][0]))
-        if ends:
-            _, rank, event = max(ends)
-            yield from graph.path(duration, time, rank, event, int(begin))
+        ranks, start, end, _ = self._windows_of_all
+        if not len(ranks):
+            return
+        edge = np.flatnonzero(np.diff(ranks))  # the last window of each rank but the last
+        last, first = np.append(edge, len(ranks) - 1), np.append(0, edge + 1)
+        begin = int(graph.at(time, ranks[first], start[first]).min())
+        at = graph.at(time, ranks[last], end[last])
+        row = last[np.lexsort((end[last], ranks[last], at))[-1]]
+        yield from graph.path(duration, time, int(ranks[row]), int(end[row]), begin)
 
 
 def _joined(arrays: Sequence[Int64]) -> Int64:
@@ -211,6 +219,7 @@ class _Graph:
         self._records, self._waits, self._selected = records, waits, selected
         events = _Events(records, waits, selected)
         self._events = events
+        self._first = np.array([one.first for one in selected], np.int64)
         n = len(events.time)
         self.origin = int(events.base.min()) if len(events.base) else 0
         arrived, waited = (np.flatnonzero(events.kind == kind) for kind in (ARRIVED, WAITED))
@@ -273,12 +282,9 @@ class _Graph:
         waited: Int64,
         waits_at: Int64,
     ) -> None:
-        waits, calls = self._waits, self._waits.instances.calls
-        n_calls = len(calls)
-        node_of_call = np.zeros(n_calls + 1, np.int64)
+        waits = self._waits
+        node_of_call = np.zeros(len(waits.instances.calls) + 1, np.int32)
         node_of_call[events.call[arrived]] = arrival
-        row_of_call = np.full(n_calls + 1, -1, np.int64)
-        row_of_call[events.call[arrived]] = np.arange(len(arrived))
         call = events.call[arrived]
         instance = waits.instances.of_call[call]
         # Members in order of arrival: each follows the one before; the last one transfers.
@@ -293,30 +299,22 @@ class _Graph:
         last_of[instance[last]] = member[last]
         self.duration[member[last]] = waits.transfer[instance[last]]
         alone = np.flatnonzero(instance < 0)
-        self.duration[arrival[alone]] = (waits.end - waits.arrival)[call[alone]]
-        # The end of a call on its rank: that of the instance, or its own.
-        instances = waits.instances.of_call
-        shared = instances >= 0
-        source = np.where(shared, last_of[np.where(shared, instances, -1)], node_of_call[:-1])
-        end = np.where(
-            shared,
-            np.append(waits.last_arrival + waits.transfer, 0)[instances],
-            waits.end,
-        )
-        skew = waits.end - end
+        self.duration[arrival[alone]] = waits.end[call[alone]] - waits.arrival[call[alone]]
         before = events.earlier_call[arrived]
-        has = (before >= 0) & (source[before] > 0)
+        source, skew = self._ends(before, node_of_call, last_of)
+        has = (before >= 0) & (source > 0)
         rows = np.flatnonzero(has)
         self._edge(0, arrival, self._chain[arrived], True)
-        self._edge(1, arrival[rows], source[before[rows]], True, skew[before[rows]])
+        self._edge(1, arrival[rows], source[rows], True, skew[rows])
         free = np.where(has, waits.end[before], np.iinfo(np.int64).min)
         chain = events.time[arrived]
         self.before[arrival] = waits.arrival[call] - np.maximum(chain, free)
         own = events.call[waited]
-        known = source[own] > 0
+        source, skew = self._ends(own, node_of_call, last_of)
+        known = source > 0
         rows = np.flatnonzero(known)
         self._edge(0, waits_at, self._chain[waited], True)
-        self._edge(1, waits_at[rows], source[own[rows]], True, skew[own[rows]])
+        self._edge(1, waits_at[rows], source[rows], True, skew[rows])
         # The host launches the work that waits, in its own time since the work last waited for it.
         rows = np.flatnonzero(events.host_lag[waited] != NO_TIME)
         own = waited[rows]
@@ -324,6 +322,22 @@ class _Graph:
         self._edge(2, waits_at[rows], anchor, True, events.host_lag[own])
         # Of calls before the replayed part, the wait is as long as recorded.
         self.before[waits_at[~known]] = events.blocked[waited[~known]]
+
+    def _ends(self, call: Int64, node: Int32, last: Int64) -> tuple[Int64, Int64]:
+        """The nodes at whose ends calls end, 0 for none, and ns from these ends to those recorded.
+
+        It is that of the instance, or its own.
+
+        call : rows of RunCalls; node : [calls + 1], of arrivals; last : [instances + 1], of members
+        """
+        waits = self._waits
+        instance = waits.instances.of_call[call]
+        shared = instance >= 0
+        source = np.where(shared, last[instance], node[call])
+        end = of_instances(waits.last_arrival, instance, 0)
+        end += of_instances(waits.transfer, instance, 0)
+        own = waits.end[call]
+        return source, np.where(shared, own - end, 0)
 
     def run(self, duration: Int64) -> Int64:
         """[2 * nodes] When each node starts and ends, ns since the origin."""
@@ -347,14 +361,16 @@ class _Graph:
             result[nodes] = np.rint(result[nodes] * change.transfer).astype(np.int64)
         return result
 
-    def at(self, time: Int64, rank: int, event: int) -> int:
-        """When an event happens; event -1 or before the selected ones: when the chain begins."""
-        events, selected = self._events, self._selected[rank]
-        place = event - selected.first
-        if place < 0:
-            return int(events.base[rank]) - self.origin
-        node = self._after[events.bounds[rank] + place]
-        return int(time[2 * node + 1])
+    def at(self, time: Int64, rank: Int64, event: Int64) -> Int64:
+        """When events of ranks happen; event -1 or before the selected ones: when the chain of the
+        rank begins."""
+        events = self._events
+        place = event - self._first[rank]
+        row = np.minimum(events.bounds[rank] + np.maximum(place, 0), len(self._after) - 1)
+        at_begin = events.base[rank] - self.origin
+        if not len(self._after):
+            return at_begin
+        return np.where(place < 0, at_begin, time[2 * self._after[row] + 1])
 
     def path(
         self, duration: Int64, time: Int64, rank: int, event: int, begin: int
@@ -421,7 +437,7 @@ class _Events:
             kinds.append(chain.kind[rows].astype(np.int64))
             row = np.where(chain.call >= 0, chain.call + waits.instances.calls.bounds[rank], -1)
             calls.append(row[rows])
-            earlier.append(np.where(chain.kind == ARRIVED, np.append(before_it, -1)[row], -1)[rows])
+            earlier.append(_earlier(before_it, chain.kind[rows], row[rows]))
             host, lag = _host_bounds(record, one)
             hosts.append(host + self.bounds[rank])
             lags.append(lag)
@@ -431,6 +447,14 @@ class _Events:
         self.blocked = np.concatenate(blocked)
         self.call, self.earlier_call = np.concatenate(calls), np.concatenate(earlier)
         self.base = np.array(base, np.int64)
+
+
+def _earlier(before: Int64, kind: UInt8, call: Int64) -> Int64:
+    """[events] See `_Events.earlier_call`; before : [calls], see `earlier_calls`."""
+    result = np.full(len(call), -1, np.int64)
+    arrived = kind == ARRIVED
+    result[arrived] = before[call[arrived]]
+    return result
 
 
 def _host_bounds(record: RankRecord, selected: Selection) -> tuple[Int64, Int64]:

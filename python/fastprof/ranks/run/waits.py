@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from fastprof._system.classes import dataclass
 from fastprof._system.threads import computed_once
@@ -103,6 +104,16 @@ def _unknown_waits(instances: Instances, transfer: Int64, missing: Int32) -> Int
     return np.where(missing > 0, transfer - fastest[place], 0)
 
 
+def of_instances(values: npt.NDArray[Any], instance: Int32, none: int) -> npt.NDArray[Any]:
+    """[calls] What belongs to the instance of each call; `none` for calls without one.
+
+    values : [instances]; instance : int32 [calls], -1 for none
+    """
+    if not len(values):
+        return np.full(len(instance), none, values.dtype)
+    return np.where(instance >= 0, values[instance], np.array(none, values.dtype))
+
+
 class Exposed:
     """How long the work of a rank waits for its calls, and for what.
 
@@ -120,14 +131,13 @@ class Exposed:
         self.ns = chain.blocked[self.event]
         instance = waits.instances.of_call[self.call]
         begin = waits.end[self.call] - self.ns
-        until = np.append(waits.last_arrival + waits.unknown_wait, 0)[instance]
-        known = (instance >= 0) & np.append(waits.is_shared, False)[instance]
-        known |= np.append(waits.unknown_wait, 0)[instance] > 0
+        last_arrival = of_instances(waits.last_arrival, instance, 0)
+        unknown_wait = of_instances(waits.unknown_wait, instance, 0)
+        known = of_instances(waits.is_shared, instance, False) | (unknown_wait > 0)
+        until = last_arrival + unknown_wait
         self.wait: Int64 = np.where(known, np.clip(until - begin, 0, self.ns), 0)
         self.last: Int32 = np.where(
-            known & (np.append(waits.last_arrival, 0)[instance] > begin),
-            np.append(waits.last, -1)[instance],
-            UNKNOWN,
+            known & (last_arrival > begin), of_instances(waits.last, instance, UNKNOWN), UNKNOWN
         ).astype(np.int32)
 
     @property
@@ -175,8 +185,8 @@ def step_parts(waits: Waits, rank: int, record: RankRecord, exposed: Exposed) ->
     calls = slice(*waits.instances.calls.bounds[rank : rank + 2].tolist())
     instance = waits.instances.of_call[calls]
     transfer = np.where(
-        instance >= 0, np.append(waits.transfer, 0)[instance],
-        (waits.end - waits.arrival)[calls],
+        instance >= 0, of_instances(waits.transfer, instance, 0),
+        waits.end[calls] - waits.arrival[calls],
     )  # fmt: skip
     step = np.searchsorted(steps.start, record.calls.start, "right") - 1
     inside = (step >= 0) & (record.calls.start < np.append(steps.end, 0)[step])
@@ -193,8 +203,9 @@ def parts_of_events(record: RankRecord, exposed: Exposed) -> Int64:
     chain = record.chain
     kinds = np.array([min(label.kind, 2) for label in record.labels] or [0])
     piece = np.repeat(np.arange(len(chain)), np.diff(chain.offsets))
-    result = np.zeros((len(chain), len(PARTS)), np.int64)
-    np.add.at(result, (piece, kinds[chain.label]), chain.ns)
+    place = piece * len(PARTS) + kinds[chain.label]
+    sums = np.bincount(place, chain.ns, len(chain) * len(PARTS))
+    result = sums.astype(np.int64).reshape(len(chain), len(PARTS))
     result[exposed.event, 3] = exposed.transfer
     result[exposed.event, 4] = exposed.wait
     return result
@@ -240,8 +251,11 @@ def _spread_shift(
         if not new.any():
             return
         apart = target[instance[new]] - step[order[new]]
-        for number in np.unique(rank[order[new]]).tolist():
-            values, counts = np.unique(apart[rank[order[new]] == number], return_counts=True)
+        own = rank[order[new]]
+        by_rank = np.argsort(own, kind="stable")
+        numbers, first = np.unique(own[by_rank], return_index=True)
+        for number, some in zip(numbers.tolist(), np.split(apart[by_rank], first[1:]), strict=True):
+            values, counts = np.unique(some, return_counts=True)
             shift[number] = int(values[np.argmax(counts)])
 
 
