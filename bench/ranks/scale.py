@@ -1,7 +1,7 @@
 """Time and memory of what `fastprof ranks` does with many ranks: python -m bench.ranks.scale.
 
-A process simulates the run and sends its records; this one gets them, as the head does from workers,
-and computes the tables of the first screen.
+A process simulates the run and sends its records; this one gets them, as the head does from
+workers, and computes the tables of the first screen.
 """
 
 from __future__ import annotations
