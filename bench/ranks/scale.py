@@ -1,6 +1,6 @@
 """Time and memory of what `fastprof ranks` does with many ranks: python -m bench.ranks.scale.
 
-A process simulates the run and writes its records; another reads them, as the head gets them from
+A process simulates the run and sends its records; this one gets them, as the head does from
 workers, and computes the tables of the first screen.
 """
 
@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import pickle
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from multiprocessing.connection import Connection
 from typing import Any
 
 from bench.measure import peak_memory
@@ -24,8 +22,8 @@ from fastprof.ranks.run.result import RunData
 MIB = 1 << 20
 
 
-def write(path: Path, n_ranks: int, steps: int, numbered: bool) -> None:
-    """Simulate a run with faults and clocks of their own, and write its records."""
+def send(to: Connection, n_ranks: int, steps: int, numbered: bool) -> None:
+    """Simulate a run with faults and clocks of their own, and send its records."""
     injected: list[faults.AnyFault] = [
         faults.Gpu(rank=n_ranks // 3, factor=1.3),
         faults.Data(rank=n_ranks // 2 + 1, ns=4_000_000, steps=tuple(range(0, steps, 2))),
@@ -35,32 +33,27 @@ def write(path: Path, n_ranks: int, steps: int, numbered: bool) -> None:
         injected += [faults.Clock(rank=rank + i, **clock) for i in range(8)]
     program = records.program_of(n_ranks)
     run = simulate(program, steps, faults=injected, only_communication=True, between=True)
-    with path.open("wb") as file:
-        for recorded in records.files(run, numbered=numbered):
-            pickle.dump(recorded, file, protocol=pickle.HIGHEST_PROTOCOL)
+    for recorded in records.files(run, numbered=numbered):
+        to.send(recorded)
 
 
-def read(path: Path) -> Iterator[RecordedFile]:
-    """The records of a file, one rank after the other."""
-    with path.open("rb") as file:
-        while True:
-            try:
-                yield pickle.load(file)
-            except EOFError:
-                return
+def received(source: Connection, n_ranks: int) -> Iterator[RecordedFile]:
+    """The records, one rank after the other."""
+    for _ in range(n_ranks):
+        yield source.recv()
 
 
-def measure(path: Path, until: str, clock: str) -> None:
+def measure(files: list[RecordedFile], until: str, clock: str) -> None:
     """Print seconds, processor seconds and peak memory of each stage."""
     run: Any = None
 
     def start() -> int:
         nonlocal run
-        run = RunData(list(read(path)), clock)
+        run = RunData(files, clock)
         return len(run)
 
     stages: dict[str, Callable[[], object]] = {
-        "read, match, clocks, waits": start,
+        "match, clocks, waits": start,
         "exposed": lambda: run.exposed,
         "steps": lambda: (run.step_numbers, run.step_times, run.mean_parts),
         "peers": lambda: run.peers,
@@ -87,18 +80,15 @@ def main() -> None:
     parser.add_argument("--unnumbered", action="store_true", help="match calls by order")
     parser.add_argument("--clock", choices=["estimated", "recorded"], default="estimated")
     parser.add_argument("--until", default="", help="the last stage")
-    parser.add_argument("--records", type=Path, help="write them here; used again if they exist")
     options = parser.parse_args()
     spawn = multiprocessing.get_context("spawn")
-    with tempfile.TemporaryDirectory() as directory:
-        path = options.records or Path(directory) / "records"
-        if not path.exists():
-            size = path, options.ranks, options.steps, not options.unnumbered
-            writer = spawn.Process(target=write, args=size)
-            writer.start()
-            writer.join()
-        print(f"{path.stat().st_size / MIB:.0f} MiB of records")
-        measure(path, options.until, options.clock)
+    source, to = spawn.Pipe(duplex=False)
+    size = to, options.ranks, options.steps, not options.unnumbered
+    sender = spawn.Process(target=send, args=size)
+    sender.start()
+    files = list(received(source, options.ranks))
+    sender.join()
+    measure(files, options.until, options.clock)
 
 
 if __name__ == "__main__":
