@@ -31,7 +31,7 @@ reported and skipped; the exit code is 1.
   fastprof ranks traces/ --table waits --csv -o waits.csv
 """
 _PROSE = 120  # characters a line
-TABLES = ("ranks", "groups", "causes", "waits", "steps", "calls", "stages", "unmatched")
+TABLES = ("ranks", "groups", "causes", "waits", "steps", "calls", "stages", "path", "unmatched")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -123,11 +123,13 @@ def _report(ranks: Ranks, arguments: argparse.Namespace) -> str:
         "steps": ranks.steps,
         "calls": ranks.calls,
         "stages": ranks.stages,
+        "path": lambda: ranks.path(_first_change(ranks, arguments)),
         "unmatched": ranks.unmatched,
     }
     if arguments.csv:
         file = io.StringIO()
-        table = _changes(ranks, arguments) if arguments.what_if else None
+        is_path = arguments.table == "path"
+        table = _changes(ranks, arguments) if arguments.what_if and not is_path else None
         (table or makers[arguments.table or "causes"]()).write_csv(file)
         return file.getvalue()
     if arguments.json:
@@ -156,6 +158,13 @@ def _report(ranks: Ranks, arguments: argparse.Namespace) -> str:
         f"      fastprof ranks {given} --what-if no-stragglers --what-if communication:0.5\n"
     )
     return "\n".join(parts)
+
+
+def _first_change(ranks: Ranks, arguments: argparse.Namespace) -> str | None:
+    """The change of --what-if whose critical path is asked for."""
+    if arguments.what_if:
+        _changes(ranks, arguments)  # a usage error if one is unknown
+    return arguments.what_if[0] if arguments.what_if else None
 
 
 def _changes(ranks: Ranks, arguments: argparse.Namespace) -> Table:

@@ -113,6 +113,15 @@ CHANGES: Final = (
     Heading("saved_share", "saved", "share", "by the step"),
 )
 
+PATH: Final = (
+    _RANK,
+    Heading("part", "part", "", "compute, copies, cause of idle time, transfer, latency or start"),
+    Heading("path_ns", "path", "ns", "time on the critical path, a step"),
+    Heading("path_share", "path", "share", "by the path"),
+    Heading("where", "where", "", "layer, operator, shape or line with most of it",
+            keeps_end=True),
+)  # fmt: skip
+
 STAGES: Final = (
     Heading("stage", "stage", "", "ranks of one program, in order"),
     Heading("ranks", "ranks", "", "their numbers"),

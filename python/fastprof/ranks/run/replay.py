@@ -30,6 +30,7 @@ _MOST_LAG: Final = np.iinfo(np.int32).max
 _MOST_EVENTS: Final = 2_000_000
 _PASSES: Final = 64
 CHAIN, ARRIVAL, MEMBER, WAIT = range(4)  # kinds of nodes
+BEGIN: Final = 4
 
 
 class Selection(NamedTuple):
@@ -193,7 +194,8 @@ class PathPart(NamedTuple):
 
     Parameters
     ----------
-    kind : CHAIN, ARRIVAL (a call queues on its stream), MEMBER (a transfer) or WAIT
+    kind : CHAIN, ARRIVAL (a call queues on its stream), MEMBER (a transfer), WAIT or BEGIN (the
+        time before the chain begins)
     rank : index of the rank
     event : event of its chain
     ns : its length
@@ -386,9 +388,10 @@ class _Graph:
                 continue
             own = int(events.rank[row])
             local = row - int(events.bounds[own]) + self._selected[own].first
+            waits = {WAIT: WAIT, CHAIN: BEGIN}.get(int(self.kind[node]), ARRIVAL)
             for kind, ns in (
                 (int(self.kind[node]), int(part["own"])),
-                (WAIT if self.kind[node] == WAIT else ARRIVAL, int(part["before"] + part["lag"])),
+                (waits, int(part["before"] + part["lag"])),
             ):
                 if ns:
                     yield PathPart(kind, own, local, ns)

@@ -27,6 +27,7 @@ from fastprof.ranks.run.causes import (
 )
 from fastprof.ranks.run.changes import kinds_of_causes, no_slower, parse_change
 from fastprof.ranks.run.clocks import Clocks, estimated_clocks, hosts_of, recorded_clocks
+from fastprof.ranks.run.critical import CriticalPath, critical_path, path_rows
 from fastprof.ranks.run.groups import group_rows, stage_rows, waiting_rows
 from fastprof.ranks.run.match import Instances, match
 from fastprof.ranks.run.peers import Peers, peers_of
@@ -387,6 +388,28 @@ class RunData:
         """Pipeline stages: how long each waits for messages of others; empty without messages."""
         return _of_rows(headings.STAGES, stage_rows(self))
 
+    def critical_path(self, change: str | None = None) -> CriticalPath:
+        """What the replayed steps consist of, across ranks; with a change as of `what_if`."""
+        made = None if change is None else self.change(change)
+        return critical_path(self.records, self.replay.path(made), self.replay.n_steps)
+
+    def path(self, change: str | None = None) -> Table:
+        """The critical path by rank and part, the longest first; its parts add up to the step.
+
+        Parameters
+        ----------
+        change : str, optional
+            The path with this change, as of `what_if`.
+
+        Raises
+        ------
+        RanksError
+            The change is unknown.
+        """
+        found = self.critical_path(change)
+        where = {key: _place(label) for key, label in found.where.items()}
+        return _of_rows(headings.PATH, path_rows(found, self.numbers, where))
+
     def what_if(self, changes: Iterable[str] | str) -> Table:
         """Replay the run with changes, each alone.
 
@@ -508,10 +531,11 @@ def _costs(
 
 
 def _where(labels: Sequence[Label], label: int) -> str | None:
-    """The place that a label names."""
-    if label < 0:
-        return None
-    of = labels[label]
+    """The place that a label names; None for none."""
+    return None if label < 0 else _place(labels[label])
+
+
+def _place(of: Label) -> str | None:
     parts = [of.layer, of.op, of.shape] if of.op else [of.layer]
     text = " ".join(part.rstrip(",") for part in parts if part)
     return " ".join(part for part in (text, of.line) if part) or None
@@ -576,6 +600,6 @@ def _of_rows(columns: Sequence[Heading], rows: Sequence[dict[str, Any]]) -> Tabl
 
 
 _TEXTS: Final = frozenset(
-    {"group", "cause", "where", "reason", "change", "file", "stage", "ranks_text"}
+    {"group", "cause", "where", "reason", "change", "file", "stage", "part", "ranks_text"}
 )
 _FLOATS: Final = frozenset({"calls_per_step"})

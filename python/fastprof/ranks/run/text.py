@@ -17,6 +17,8 @@ from fastprof.ranks.run.waits import PARTS, UNKNOWN
 
 SHOWN: Final = 3  # causes in words
 _LISTED: Final = 8
+_PATH: Final = 3  # ranks and parts of the critical path
+_TOLD: Final = 0.01  # of it
 _FEW: Final = 8  # ranks, which are in order of their number
 _NAMES: Final = {
     "compute": "compute", "copies": "copies", "idle": "idle", "transfer": "exposed transfer",
@@ -37,7 +39,7 @@ def _lines(run: RunData) -> list[str]:
         return ["no step of a rank has GPU work", "", _what(run), _clocks(run), *_problems(run)]
     lines = [_answer(run), ""]
     lines += [_what(run), _clocks(run), _steps(run)]
-    lines += [_typical(run), *_imbalance(run)]
+    lines += [_typical(run), *_imbalance(run), *_path(run)]
     found = run.findings[:SHOWN]
     if found:
         lines += ["", "what holds the others up"]
@@ -162,6 +164,26 @@ def _imbalance(run: RunData) -> list[str]:
         f"{quantity(total, 'ns')} together: {gpus:.1f} of {len(run)} GPUs"
     )
     return [text + (" at least: ranks are missing" if run.missing else "")]
+
+
+def _path(run: RunData) -> list[str]:
+    """Which ranks and parts the critical path consists of."""
+    path = run.critical_path()
+    if len(run) < 2 or not path.total:
+        return []
+    ranks = [f"rank {run.numbers[rank]} {share:.0%}" for rank, share in path.by_rank()[:_PATH]]
+    parts: dict[str, float] = {}
+    for (_, part), ns in path.ns.items():
+        parts[part] = parts.get(part, 0.0) + ns
+    told = [
+        f"{part} {ns / path.total:.0%}"
+        for part, ns in sorted(parts.items(), key=lambda row: -row[1])[:_PATH]
+        if ns >= _TOLD * path.total
+    ]
+    return [
+        f"critical path: {', '.join(told)}; {', '.join(ranks)}; it changes rank "
+        f"{path.hops:.1f} times a step"
+    ]
 
 
 def _cause(run: RunData, row: CauseRow) -> str:
