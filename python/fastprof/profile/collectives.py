@@ -7,6 +7,7 @@ of all calls since the last kernel of the thread; their sizes add up.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -171,6 +172,7 @@ def _message(meaning: Meaning | None, kernel: str) -> messages.Message:
 
 _COMMUNICATOR: Final = "NCCL communicator ID"
 _RANKS: Final = "No. of ranks"
+_PEER: Final = "Peer rank"
 _SIZES: Final = ("Message size [bytes]", "Bytes")  # since NCCL 2.13; before
 # Sides whose size is that of the message times the number of ranks: NCCL counts elements per rank.
 _TIMES_RANKS: Final = {
@@ -204,6 +206,7 @@ class _Call(NamedTuple):
     got: int
     ranks: int
     group: str | None
+    peer: int
 
 
 def calls_of_launches(events: HostEvents, thread: Int32, start: Int64) -> LaunchedBy:
@@ -219,25 +222,32 @@ def calls_of_launches(events: HostEvents, thread: Int32, start: Int64) -> Launch
     number = {group: i for i, group in enumerate(groups)}
     table = np.array(
         [
-            (kinds.index(call.kind), number[call.group, call.ranks], call.given, call.got)
+            (
+                kinds.index(call.kind),
+                number[call.group, call.ranks],
+                call.given,
+                call.got,
+                call.peer,
+            )
             if call is not None
-            else (_NONE,) * 4
+            else (_NONE,) * 5
             for call in distinct
         ],
         np.int64,
-    ).reshape(-1, 4)
+    ).reshape(-1, 5)
     order = np.argsort(events.thread[rows], kind="stable")  # by thread, then by start
     rows = rows[order]
     calls = events.thread[rows], events.start[rows], events.end[rows]
     first, last = _windows(*calls, thread, start)
     known = np.flatnonzero(last > first)
     window = first[known], last[known]
-    kind, group, given, got = table[events.name.ids[rows]].T
+    kind, group, given, got, peer = table[events.name.ids[rows]].T
     numbers = [
         _same(kind, *window),
         _same(group, *window),
         _sum(given, *window),
         _sum(got, *window),
+        _same(peer, *window),
     ]
     combination, example = alike(numbers)
     results = [
@@ -274,7 +284,8 @@ def _call(payload: dict[str, Any], ranks: dict[Any, int]) -> _Call | None:
     )
     if kind == SEND_RECEIVE:
         given, got = (size, 0) if "Send" in payload["name"] else (0, size)
-    return _Call(kind, given, got, n, group)
+    peer = payload.get(_PEER, _NONE)
+    return _Call(kind, given, got, n, group, peer if isinstance(peer, int) else _NONE)
 
 
 def _windows(
@@ -325,9 +336,15 @@ def _nccl_message(
     groups: list[tuple[str | None, int]],
     kind: int,
     group: int,
-    *sizes: int,
+    given: int,
+    got: int,
+    peer: int,
 ) -> Message:
     name, ranks = groups[group] if group >= 0 else (None, 0)
     known = kinds[kind] if kind >= 0 else None
-    given, got = (size if known and size >= 0 else None for size in sizes)
-    return Message(known, given, got, None, ranks or None, name)
+    sizes = [size if known and size >= 0 else None for size in (given, got)]
+    message = Message(known, sizes[0], sizes[1], None, ranks or None, name)
+    if peer < 0 or known != SEND_RECEIVE:
+        return message
+    # A rank of the communicator; of the rank itself, no range tells it.
+    return replace(message, target=peer) if given else replace(message, source=peer)

@@ -244,7 +244,13 @@ def joined(message: Message, other: Message | None) -> Message:
     if message.size is None:
         given, got = other.given, other.got
     ranks, group = message.ranks or other.ranks, message.group or other.group
-    return replace(_message(kind, given, got, None, ranks, group), dtype=message.dtype)
+    return replace(
+        _message(kind, given, got, None, ranks, group),
+        dtype=message.dtype,
+        members=message.members or other.members,
+        source=other.source if message.source is None else message.source,
+        target=other.target if message.target is None else message.target,
+    )
 
 
 def call_message(call: Call | None, kernel: str = "") -> Message | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -168,29 +169,55 @@ class _Key(NamedTuple):
     pair: tuple[int, int] | None
 
 
-def _key(signature: Signature, rank: int) -> _Key:
+def _key(signature: Signature, rank: int, communicators: Mapping[str, Sequence[int]]) -> _Key:
     name, members = signature.group, signature.members
     size = signature.n_ranks
     channel = -1 if name or members else signature.channel
-    pair = _pair(signature, rank)  # torch numbers messages by rank, not by pair
+    # torch and NCCL number messages by rank, not by pair.
+    pair = _pair(signature, rank, communicators)
     return _Key(name, members, size, channel if pair is None else -1, pair)
 
 
-def _pair(signature: Signature, rank: int) -> tuple[int, int] | None:
+def _pair(
+    signature: Signature, rank: int, communicators: Mapping[str, Sequence[int]]
+) -> tuple[int, int] | None:
     """The numbers of the rank that sends and of that which receives; None if unknown.
 
-    torch records the other rank only.
+    Only the other rank is recorded: by torch as in the run, by NCCL as in the communicator, whose
+    ranks are in the order of those of the run, if all of them are known.
     """
     source, target = signature.source, signature.target
     if signature.kind != SEND_RECEIVE or (source < 0 and target < 0):
         return None
+    if signature.group.startswith(_COMMUNICATOR):
+        members = communicators.get(signature.group, ())
+        other = max(source, target)
+        if len(members) != signature.n_ranks or other >= len(members):
+            return None
+        source, target = (members[i] if i >= 0 else -1 for i in (source, target))
     return (rank if source < 0 else source), (rank if target < 0 else target)
+
+
+_COMMUNICATOR: Final = "0x"  # begins the name of a communicator
+
+
+def _communicators(calls: RunCalls, numbers: Sequence[int]) -> dict[str, list[int]]:
+    """The numbers of the ranks with calls of each communicator, ascending."""
+    found: dict[str, set[int]] = {}
+    for rank, number in enumerate(numbers):
+        own = calls.signature[int(calls.bounds[rank]) : int(calls.bounds[rank + 1])]
+        for signature in np.unique(own).tolist():
+            name = calls.signatures[signature].group
+            if name.startswith(_COMMUNICATOR):
+                found.setdefault(name, set()).add(number)
+    return {name: sorted(members) for name, members in found.items()}
 
 
 def _by_group(
     calls: RunCalls, numbers: Sequence[int]
 ) -> Iterator[tuple[_Key, list[tuple[int, Int64]]]]:
     """The calls of each group: pairs of a rank and its calls, in order of start."""
+    communicators = _communicators(calls, numbers)
     parts: dict[_Key, list[tuple[int, Int64]]] = {}
     for rank, number in enumerate(numbers):
         first, last = int(calls.bounds[rank]), int(calls.bounds[rank + 1])
@@ -198,7 +225,7 @@ def _by_group(
         used = np.unique(own)
         of_key: dict[_Key, list[int]] = {}
         for signature in used.tolist():
-            key = _key(calls.signatures[signature], number)
+            key = _key(calls.signatures[signature], number, communicators)
             of_key.setdefault(key, []).append(signature)
         for key, signatures in of_key.items():
             rows = first + np.flatnonzero(np.isin(own, signatures))
@@ -238,7 +265,7 @@ class _Matcher:
 
     def _groups_of(self, key: _Key, sequences: list[CallSequence]) -> Iterable[list[CallSequence]]:
         """Ranks that share a key are one group if the key tells so; else by when calls end."""
-        is_certain = key.pair is not None or key.members or key.name.startswith("0x")
+        is_certain = key.pair is not None or key.members or key.name.startswith(_COMMUNICATOR)
         n = len(sequences)
         if is_certain or n < 2 or (key.name and key.size == n):
             return [sequences]

@@ -1,9 +1,12 @@
 """Which calls of which ranks are one collective; what cannot be told is counted, not guessed."""
 
 import random
+from pathlib import Path
 
 import numpy as np
+from bench.ranks import programs, truth
 
+from support.simulated_ranks import read
 from unit.ranks.run.built_runs import NCCL, Rank, exchange, ranks, run_of, send, steps_of
 
 JITTER = random.Random(3)
@@ -214,3 +217,15 @@ def test_calls_of_one_number_match_in_order():
     run = run_of([one, other])
     assert members(run) == [(0, 1)] * 6
     assert run.waits.wait[run.instances.calls.rank == 0].tolist() == [1000] * 6
+
+
+def test_messages_of_nccl_match_by_pair(tmp_path: Path) -> None:
+    """NCCL's ranges name the other rank as a rank of the communicator: here of 0, 2, 4, 6."""
+    answer = truth.write(tmp_path, programs.pipeline(8), steps=3, seed=3, form="nsys")
+    run = read(tmp_path)
+    assert int(run.waits.is_shared.sum()) == len(answer.instances)
+    pairs = {group.members for group in run.instances.groups if group.is_pair}
+    assert pairs == {
+        tuple(instance.ranks) for instance in answer.instances if instance.kind == "send_recv"
+    }
+    assert not run.unmatched().n_rows
