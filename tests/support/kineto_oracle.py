@@ -23,7 +23,7 @@ TABLE_OF_CATEGORY = (
 COLLECTIVE = (
     *("Collective name", "dtype", "In msg nelems", "Out msg nelems", "Group size", "Rank"),
     *("In split size", "Out split size", "Process Group Name", "Src Rank", "Dst Rank"),
-    "Process Group Description",
+    *("Process Group Description", "Process Group Ranks"),
 )
 TRITON = (
     *("kernel_file", "kernel_hash", "kernel_backend", "kernel_name", "kernel_kwargs"),
@@ -53,6 +53,7 @@ SMALL_ARGS = {
     "python_parent": ("Python parent id",),
     "python_module": ("Python module id",),
     "device_type": ("Device Type",),
+    "message": ("Seq",),
 }
 # Columns whose missing values are NONE.
 SIGNED = {"start", "duration", "time", "pid", "tid", "id"}

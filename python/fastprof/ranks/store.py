@@ -5,22 +5,19 @@ A row is a group of kernels. Properties of the trace are in the schema's metadat
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import stat
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 
 from fastprof._system.optional import import_optional
-from fastprof._system.output_file import output_file
-from fastprof._version import __version__
-from fastprof.errors import DAMAGED, FastprofError
+from fastprof.errors import DAMAGED
 from fastprof.model.columns import Values
-from fastprof.ranks.files import TraceFile, source_of
+from fastprof.ranks.files import TraceFile
+from fastprof.ranks.kept import Directory
 from fastprof.ranks.summary import KEYS, SUMS, Groups, Process, Summary, check_summary
 
 _METADATA: Final = b"fastprof"
@@ -28,84 +25,39 @@ _KERNELS: Final = ("start", "duration", "channel")  # lists with one item per co
 _UNKNOWN: Final = ("flops", "bytes")  # columns with -1 for unknown
 
 
-class StoreError(FastprofError):
-    """The directory of results cannot be used."""
-
-
-class Store:
-    """A directory of summaries.
-
-    Parameters
-    ----------
-    directory : created if it does not exist
-    options : key of the options; summaries made with other options are ignored
+class Store(Directory[Summary]):
+    """A directory of summaries, see `Directory`.
 
     Raises
     ------
     MissingDependencyError
         pyarrow is not installed.
-    StoreError
-        The directory cannot be created.
     """
+
+    SUFFIX = ".parquet"
 
     def __init__(self, directory: str | os.PathLike[str], options: str) -> None:
         self._arrow, self._parquet = _import_pyarrow()
-        self._directory, self._options = Path(directory), options
-        self._damaged: dict[str, str] = {}
-        try:
-            self._directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StoreError(
-                f"{directory}: cannot be used as a directory of results: {error.strerror}"
-            ) from error
+        super().__init__(directory, options)
 
-    def path_of(self, path: str) -> Path:
-        """The file of a trace's summary: its name and a hash of its path."""
-        where = hashlib.blake2b(os.fsencode(os.path.abspath(path)), digest_size=4).hexdigest()
-        name = os.path.basename(path).encode("utf-8", "replace").decode()
-        return self._directory / f"{name}-{where}.parquet"
+    @property
+    def damage(self) -> tuple[type[Exception], ...]:
+        """As in Directory."""
+        return (*DAMAGED, self._arrow.ArrowException)
 
-    def find(self, path: str) -> Summary | None:
-        """The stored summary of an unchanged trace, made by this version of fastprof with the same
-        options; None if there is no readable one."""
-        stored = self.path_of(path)
-        if not os.path.lexists(stored):
-            return None
-        try:
-            source = source_of(path)
-            if not stat.S_ISREG(os.lstat(stored).st_mode):  # a pipe would block
-                raise ValueError("is not a regular file")
-            summary = self._read(stored)
-            check_summary(summary)
-        except (*DAMAGED, self._arrow.ArrowException):
-            self._damaged[path] = f"{stored}: is damaged; {path} is read again"
-            return None
-        made = summary.version, summary.options
-        if made != (__version__, self._options) or not summary.source.is_same(source):
-            return None
-        return replace(summary, source=source)
+    def read(self, stored: Path) -> Summary:
+        """As in Directory."""
+        summary = self._read(stored)
+        check_summary(summary)
+        return summary
 
-    def problem(self, path: str) -> str:
-        """What is wrong with the stored summary of a trace that `find` was asked for, or ""."""
-        return self._damaged.get(path, "")
+    def write(self, result: Summary, file: BinaryIO) -> None:
+        """As in Directory."""
+        self._parquet.write_table(self._table(result), file)
 
-    def add(self, summary: Summary) -> None:
-        """Store a summary, replacing an older one atomically; never a directory in its place.
-
-        Raises
-        ------
-        StoreError
-            The file cannot be written.
-        """
-        path = self.path_of(summary.source.path)
-        if path.is_dir() and not path.is_symlink():
-            return  # `problem` tells
-        table = self._table(summary)
-        try:
-            with output_file(path, is_own=True) as file:
-                self._parquet.write_table(table, file)
-        except OSError as error:
-            raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error
+    def of_source(self, result: Summary, source: TraceFile) -> Summary:
+        """As in Directory."""
+        return replace(result, source=source)
 
     def _table(self, summary: Summary) -> Any:
         arrow, groups = self._arrow, summary.groups

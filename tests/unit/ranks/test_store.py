@@ -10,9 +10,10 @@ import pytest
 import fastprof
 from fastprof.api import batch as batch_module
 from fastprof.errors import MissingDependencyError
-from fastprof.ranks import store as store_module
+from fastprof.ranks import kept as store_module
 from fastprof.ranks.files import source_of
-from fastprof.ranks.store import Store, StoreError
+from fastprof.ranks.kept import StoreError
+from fastprof.ranks.store import Store
 from fastprof.ranks.work import Options, work
 from support import commands, processes, rank_files
 from support.waiting import PATIENCE, is_alive, wait_for

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import stat
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 
-from fastprof._system.output_file import output_file
-from fastprof._version import __version__
-from fastprof.errors import DAMAGED
 from fastprof.model.arrays import Bools
-from fastprof.ranks.files import TraceFile, source_of
+from fastprof.ranks.files import TraceFile
+from fastprof.ranks.kept import Directory
 from fastprof.ranks.run.record import (
     ARRIVED,
     KINDS_OF_LABELS,
@@ -30,7 +25,6 @@ from fastprof.ranks.run.record import (
     RecordedFile,
     Signature,
 )
-from fastprof.ranks.store import StoreError
 
 _PARTS: Final[dict[str, tuple[str, ...]]] = {
     "calls": ("start", "end", "signature", "seq"),
@@ -49,83 +43,30 @@ _TYPES: Final = {
 }  # fmt: skip
 
 
-class RecordStore:
-    """A directory of records.
+class RecordStore(Directory[RecordedFile]):
+    """A directory of records, see `Directory`."""
 
-    Parameters
-    ----------
-    directory : created if it does not exist
-    options : key of the options; records made with other options are ignored
+    SUFFIX = ".ranks.npz"
 
-    Raises
-    ------
-    StoreError
-        The directory cannot be created.
-    """
+    def read(self, stored: Path) -> RecordedFile:
+        """As in Directory."""
+        return _read(stored)
 
-    def __init__(self, directory: str | os.PathLike[str], options: str) -> None:
-        self._directory, self._options = Path(directory), options
-        self._damaged: dict[str, str] = {}
-        try:
-            self._directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StoreError(
-                f"{directory}: cannot be used as a directory of results: {error.strerror}"
-            ) from error
-
-    def path_of(self, path: str) -> Path:
-        """The file of a trace's records: its name and a hash of its path."""
-        where = hashlib.blake2b(os.fsencode(os.path.abspath(path)), digest_size=4).hexdigest()
-        name = os.path.basename(path).encode("utf-8", "replace").decode()
-        return self._directory / f"{name}-{where}.ranks.npz"
-
-    def find(self, path: str) -> RecordedFile | None:
-        """The stored records of an unchanged trace, made by this version of fastprof with the same
-        options; None if there are no readable ones."""
-        stored = self.path_of(path)
-        if not os.path.lexists(stored):
-            return None
-        try:
-            source = source_of(path)
-            if not stat.S_ISREG(os.lstat(stored).st_mode):  # a pipe would block
-                raise ValueError("is not a regular file")
-            file = _read(stored)
-        except DAMAGED:
-            self._damaged[path] = f"{stored}: is damaged; {path} is read again"
-            return None
-        made = file.version, file.options
-        if made != (__version__, self._options) or not file.source.is_same(source):
-            return None
-        ranks = [replace(record, source=source) for record in file.ranks]
-        return replace(file, source=source, ranks=ranks)
-
-    def problem(self, path: str) -> str:
-        """What is wrong with the stored records of a trace that `find` was asked for, or ""."""
-        return self._damaged.get(path, "")
-
-    def add(self, file: RecordedFile) -> None:
-        """Store records, replacing older ones atomically; never a directory in their place.
-
-        Raises
-        ------
-        StoreError
-            The file cannot be written.
-        """
-        path = self.path_of(file.source.path)
-        if path.is_dir() and not path.is_symlink():
-            return  # `problem` tells
+    def write(self, result: RecordedFile, file: BinaryIO) -> None:
+        """As in Directory."""
         arrays = {
             f"{number}/{part}/{name}": getattr(getattr(record, part), name)
-            for number, record in enumerate(file.ranks)
+            for number, record in enumerate(result.ranks)
             for part, names in _PARTS.items()
             for name in names
         }
-        facts = json.dumps(_facts(file)).encode()
-        try:
-            with output_file(path, is_own=True) as out:
-                np.savez(out, facts=np.frombuffer(facts, np.uint8), **arrays)
-        except OSError as error:
-            raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error
+        facts = json.dumps(_facts(result)).encode()
+        np.savez(file, facts=np.frombuffer(facts, np.uint8), **arrays)
+
+    def of_source(self, result: RecordedFile, source: TraceFile) -> RecordedFile:
+        """As in Directory."""
+        ranks = [replace(record, source=source) for record in result.ranks]
+        return replace(result, source=source, ranks=ranks)
 
 
 def _facts(file: RecordedFile) -> dict[str, Any]:

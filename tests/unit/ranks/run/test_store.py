@@ -16,9 +16,9 @@ import pytest
 import fastprof
 from fastprof.api.ranks import Ranks
 from fastprof.ranks.files import source_of
+from fastprof.ranks.kept import StoreError
 from fastprof.ranks.run.record import RecordedFile
 from fastprof.ranks.run.store import RecordStore
-from fastprof.ranks.store import StoreError
 from support import rank_files
 from support.every_command import run_here
 from unit.ranks.run.built_runs import LOADING, exchange, ranks
