@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from fastprof.cli.batch import Files, add_workers, client_of
 from fastprof.cli.options import add, colours_of, count
 from fastprof.cli.output import log, output, terminal_width
+from fastprof.model.heading import printable
 
 if TYPE_CHECKING:
     from fastprof.api.ranks import Ranks
@@ -152,7 +153,9 @@ def _report(ranks: Ranks, arguments: argparse.Namespace) -> str:
         lines += wrap.wrap(line) or [""]
     parts = ["\n".join(lines) + "\n"]
     parts += [f"{title}\n{text_of(table)}" for title, table in ranks.tables()]
-    given = " ".join(map(shlex.quote, arguments.paths)) if len(arguments.paths) == 1 else "FILE..."
+    given = "FILE..."
+    if len(arguments.paths) == 1:
+        given = printable(shlex.quote(arguments.paths[0]))
     parts.append(
         f"next: fastprof report {given} -o run.html --each    ranks on one time line, a page each\n"
         f"      fastprof ranks {given} --what-if no-stragglers --what-if communication:0.5\n"

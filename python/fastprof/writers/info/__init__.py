@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 from fastprof.model.trace import NEVER
 from fastprof.profile.data import ProfileData
@@ -11,6 +11,8 @@ from fastprof.profile.recording_hints import advice
 from fastprof.writers.info.text import info_text
 
 __all__ = ["describe", "info_text"]
+
+_RANK: Final = ("backend", "rank", "world_size")
 
 
 def describe(profile: ProfileData, most: int | None = None) -> dict[str, Any]:
@@ -24,7 +26,7 @@ def describe(profile: ProfileData, most: int | None = None) -> dict[str, Any]:
     about, contents, coverage = profile.about, profile.contents, profile.coverage_of_kernels
     gaps = advice(about, contents, coverage)
     total, rows = coverage.total, contents.devices
-    capture = profile.graph_capture
+    capture, rank = profile.graph_capture, about.distributed
     return {
         "file": profile.name,
         "format": about.format,
@@ -42,7 +44,7 @@ def describe(profile: ProfileData, most: int | None = None) -> dict[str, Any]:
             {"device": device, "name": about.gpus.get(device), "rows": rows.get(device, 0)}
             for device in sorted({*about.gpus, *rows})[:most]
         ],
-        "rank": None if about.distributed is None else vars(about.distributed),
+        "rank": None if rank is None else {name: getattr(rank, name) for name in _RANK},
         "processes": None
         if contents.processes is None
         else [{"pid": pid, "name": about.processes.get(pid)} for pid in contents.processes[:most]],
