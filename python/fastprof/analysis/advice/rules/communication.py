@@ -28,7 +28,7 @@ def exposed_communication(facts: Facts) -> Iterator[Finding]:
     if not exposed:
         return
     hidden = times["hidden_communication_ns"] / max(times["communication_ns"], 1)
-    waits = _waits(facts, rows)
+    waits = float(_waits(facts, rows).sum())
     told = f"; {quantity(round(waits), 'ns')} of it wait for other ranks" if waits else ""
     if facts.hidden_ns(rows) <= waits:
         return
@@ -55,16 +55,11 @@ def exposed_communication(facts: Facts) -> Iterator[Finding]:
     )
 
 
-def _waits(facts: Facts, rows: Int64) -> float:
-    """The part of their own time in which some kernels of communication wait for other ranks, ns
-    per step and GPU."""
-    return float(np.minimum(facts.of_kernels[rows], _waits_of(facts, rows)).sum())
-
-
-def _waits_of(facts: Facts, rows: Int64) -> Floats64:
-    """[rows] How long each kernel waits for other ranks, ns a step."""
+def _waits(facts: Facts, rows: Int64) -> Floats64:
+    """[rows] The part of its own time in which each kernel of communication waits for other ranks,
+    ns per step and GPU."""
     waits = waits_for_ranks(facts.profile, rows) * has_size(facts.profile, rows)
-    result: Floats64 = waits / max(facts.n_steps, 1)
+    result: Floats64 = np.minimum(facts.of_kernels[rows], waits / max(facts.n_steps, 1))
     return result
 
 
@@ -74,11 +69,10 @@ def late_ranks(facts: Facts) -> Iterator[Finding]:
     rows = facts.kernels(**{"class": "communication"})
     if not len(rows) or np.count_nonzero(facts.lane_ns(rows)) > 1:
         return  # of several ranks in a file, unbalanced-comm tells
-    waits = _waits(facts, rows)
+    own = _waits(facts, rows)
+    waits, late = float(own.sum()), rows[own > 0]
     if waits < _LATE * max(facts.step_ns, 1):
         return
-    own = np.minimum(facts.of_kernels[rows], _waits_of(facts, rows))
-    late = rows[own > 0]
     distributed = facts.profile.about.distributed
     size = None if distributed is None else distributed.world_size
     of_all = f"the files of all {size}" if size and size > 1 else "the files of all ranks"
