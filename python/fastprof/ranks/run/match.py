@@ -201,12 +201,16 @@ def _pair(
 _COMMUNICATOR: Final = "0x"  # begins the name of a communicator
 
 
-def _communicators(calls: RunCalls, numbers: Sequence[int]) -> dict[str, list[int]]:
-    """The numbers of the ranks with calls of each communicator, ascending."""
+def _communicators(
+    calls: RunCalls, numbers: Sequence[int], used: Sequence[Sequence[int]]
+) -> dict[str, list[int]]:
+    """The numbers of the ranks with calls of each communicator, ascending.
+
+    used : [ranks], the signatures that each rank uses
+    """
     found: dict[str, set[int]] = {}
-    for rank, number in enumerate(numbers):
-        own = calls.signature[int(calls.bounds[rank]) : int(calls.bounds[rank + 1])]
-        for signature in np.unique(own).tolist():
+    for number, own in zip(numbers, used, strict=True):
+        for signature in own:
             name = calls.signatures[signature].group
             if name.startswith(_COMMUNICATOR):
                 found.setdefault(name, set()).add(number)
@@ -217,14 +221,14 @@ def _by_group(
     calls: RunCalls, numbers: Sequence[int]
 ) -> Iterator[tuple[_Key, list[tuple[int, Int64]]]]:
     """The calls of each group: pairs of a rank and its calls, in order of start."""
-    communicators = _communicators(calls, numbers)
+    signatures_of = np.split(calls.signature, calls.bounds[1:-1])
+    used = [np.unique(own).tolist() for own in signatures_of[: len(numbers)]]
+    communicators = _communicators(calls, numbers, used)
     parts: dict[_Key, list[tuple[int, Int64]]] = {}
     for rank, number in enumerate(numbers):
-        first, last = int(calls.bounds[rank]), int(calls.bounds[rank + 1])
-        own = calls.signature[first:last]
-        used = np.unique(own)
+        first, own = int(calls.bounds[rank]), signatures_of[rank]
         of_key: dict[_Key, list[int]] = {}
-        for signature in used.tolist():
+        for signature in used[rank]:
             key = _key(calls.signatures[signature], number, communicators)
             of_key.setdefault(key, []).append(signature)
         for key, signatures in of_key.items():

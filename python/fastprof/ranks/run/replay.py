@@ -127,42 +127,29 @@ class RunReplay:
 
     def _lengths(self, time: Int64) -> Int64:
         result = np.full((len(self._records), len(self.numbers)), -1, np.int64)
-        rank, start, end, step = self._windows_of_all
+        rank, start, end, step = self._windows
         at = self._graph.at
         result[rank, step] = at(time, rank, end) - at(time, rank, start)
         return result
 
     @computed_once
-    def _windows_of_all(self) -> tuple[Int64, Int64, Int64, Int64]:
-        """Rank, events at the start and the end, and place in `numbers` of the windows."""
-        rows = [
-            (rank, start, end, step)
-            for rank in range(len(self._records))
-            for (start, end), step in zip(*self._windows(rank), strict=True)
-        ]
-        rank, start, end, step = np.array(rows, np.int64).reshape(-1, 4).T
-        return rank, start, end, step
-
-    @computed_once
-    def _all_windows(self) -> list[tuple[list[tuple[int, int]], list[int]]]:
-        result = []
+    def _windows(self) -> tuple[Int64, Int64, Int64, Int64]:
+        """Rank, events at the start and the end (-1: the begin of the chain), and place in
+        `numbers` of the chosen steps, rank by rank."""
         place = {number: i for i, number in enumerate(self.numbers.tolist())}
-        for record, own, selected in zip(self._records, self._steps, self._selected, strict=True):
+        rows = []
+        for rank, (record, own, selected) in enumerate(
+            zip(self._records, self._steps, self._selected, strict=True)
+        ):
             time = record.chain.time
             start = np.searchsorted(time, record.steps.start, "right") - 1
             end = np.searchsorted(time, record.steps.end, "right") - 1
-            rows, numbers = [], []
-            for i, number in enumerate(own.tolist()):
-                inside = start[i] >= selected.first - 1 and end[i] < selected.last
-                if number in place and inside:
-                    rows.append((int(start[i]), int(end[i])))
-                    numbers.append(place[number])
-            result.append((rows, numbers))
-        return result
-
-    def _windows(self, rank: int) -> tuple[list[tuple[int, int]], list[int]]:
-        """The events at the start and the end of chosen steps, -1 for the begin; and which step."""
-        return self._all_windows[rank]
+            inside = (start >= selected.first - 1) & (end < selected.last)
+            for i in np.flatnonzero(inside).tolist():
+                if (number := int(own[i])) in place:
+                    rows.append((rank, int(start[i]), int(end[i]), place[number]))
+        ranks, starts, ends, steps = np.array(rows, np.int64).reshape(-1, 4).T
+        return ranks, starts, ends, steps
 
     def mean(self, lengths: Int64) -> float:
         """The mean length of a step over ranks, ns; NaN without steps."""
@@ -174,7 +161,7 @@ class RunReplay:
         graph = self._graph
         duration = graph.duration if change is None else graph.changed(change)
         time = graph.run(duration)
-        ranks, start, end, _ = self._windows_of_all
+        ranks, start, end, _ = self._windows
         if not len(ranks):
             return
         edge = np.flatnonzero(np.diff(ranks))  # the last window of each rank but the last
