@@ -174,6 +174,12 @@ class RankSteps:
     def __len__(self) -> int:
         return len(self.number)
 
+    def rows_at(self, time: Int64) -> Int64:
+        """The step in which each time is, -1 for none."""
+        step = np.searchsorted(self.start, time, "right") - 1
+        inside = (step >= 0) & (time < np.append(self.end, 0)[step])
+        return np.where(inside, step, -1)
+
 
 @dataclass(frozen=True, eq=False)
 class RankRecord:

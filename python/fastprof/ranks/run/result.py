@@ -206,10 +206,8 @@ class RunData:
         """[calls] Whether a call starts in a counted step of its rank."""
         result = []
         for record in self.records:
-            steps, start = record.steps, record.calls.start
-            step = np.searchsorted(steps.start, start, "right") - 1
-            inside = (step >= 0) & (start < np.append(steps.end, 0)[step])
-            result.append(inside & np.append(_counted(record), False)[step])
+            step = record.steps.rows_at(record.calls.start)
+            result.append(np.append(_counted(record), False)[step])
         return np.concatenate([np.empty(0, bool), *result])
 
     @computed_once

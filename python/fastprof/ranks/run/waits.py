@@ -188,8 +188,8 @@ def step_parts(waits: Waits, rank: int, record: RankRecord, exposed: Exposed) ->
         instance >= 0, of_instances(waits.transfer, instance, 0),
         waits.end[calls] - waits.arrival[calls],
     )  # fmt: skip
-    step = np.searchsorted(steps.start, record.calls.start, "right") - 1
-    inside = (step >= 0) & (record.calls.start < np.append(steps.end, 0)[step])
+    step = steps.rows_at(record.calls.start)
+    inside = step >= 0
     total = np.zeros(len(steps), np.int64)
     np.add.at(total, step[inside], transfer[inside])
     return StepParts(
