@@ -26,6 +26,7 @@ from fastprof.ranks.run.record import (
     ARRIVED,
     BOUNDARY,
     COMPUTE,
+    NO_SYNCS,
     FIRST_CAUSE,
     WAITED,
     Calls,
@@ -207,8 +208,8 @@ class _Maker:
                 _moved(start[order], clock), _moved(run.gpu_end[order, rank], clock),
                 signature[order], seq[order].astype(np.int32),
             ),
-            signatures=list(ids), chain=_on_clock(chain, clock), labels=self._labels,
-            steps=RankSteps(
+            signatures=list(ids), chain=_on_clock(chain, clock), syncs=NO_SYNCS,
+            labels=self._labels, steps=RankSteps(
                 "ProfilerStep", np.arange(run.n_steps) + FIRST_STEP, _moved(steps[:-1], clock),
                 _moved(steps[1:], clock), np.arange(run.n_steps) > 0,
             ),
@@ -263,7 +264,8 @@ class _Maker:
         return Chain(
             begin=0, time=np.concatenate(time)[order], kind=kind[order],
             call=call[order].astype(np.int32), blocked=blocked[order],
-            launch=np.full(len(order), NO_TIME),
+            launch=np.full(len(order), NO_TIME), slack=np.full(len(order), -1, np.int32),
+            rest=np.zeros(len(order), np.int32),
             offsets=np.searchsorted(piece, np.arange(len(order) + 1)),
             label=label, ns=ns[row, column],
             count=self._kernels[row, label].astype(np.int32),

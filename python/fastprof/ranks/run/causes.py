@@ -115,7 +115,8 @@ def _late_starts(at_start: Shares, later: Shares) -> Shares:
     once: Shares = {}
     whole: dict[int, float] = {}
     for cause, ns in at_start.items():
-        whole[cause.rank] = whole.get(cause.rank, 0.0) + ns
+        if cause.name != SCHEDULE:
+            whole[cause.rank] = whole.get(cause.rank, 0.0) + ns
         is_idle = cause.rank != UNKNOWN and cause.name in CAUSES
         if is_idle and (cause.rank, cause.name) not in go_on:
             late = cause._replace(name=LATE_START)

@@ -10,18 +10,20 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof.model.arrays import Int64
-from fastprof.ranks.run.peers import Peers
-from fastprof.ranks.run.record import ARRIVED, KINDS_OF_LABELS
+from fastprof.ranks.run.peers import COUNT, HOST, LATE, Measure, Peers
+from fastprof.ranks.run.record import ARRIVED, COMPUTE, KINDS_OF_LABELS
 from fastprof.ranks.run.replay import Change
 
 Floats = npt.NDArray[np.float64]
-Work = list[Int64 | None]  # of ranks, int64 [events], see `Change.work`
+Work = list[Int64 | None]  # of ranks, int64 [events], see `Change`
+Kinds = tuple[int, ...]
 
 CHANGES: Final = (
     "median:RANK", "no-data-loading", "no-data-loading:RANK", "communication:FACTOR", "equal-work",
     "no-stragglers",
 )  # fmt: skip
 STRAGGLERS: Final = "no-stragglers"
+_MORE_KERNELS: Final = 1.02  # times those of the target are more
 
 
 def parse_change(text: str, peers: Peers, numbers: Sequence[int]) -> Change:
@@ -35,16 +37,16 @@ def parse_change(text: str, peers: Peers, numbers: Sequence[int]) -> Change:
     name, _, value = text.partition(":")
     n = len(peers.records)
     if name == "no-stragglers" and not value:
-        return Change(text, no_slower(peers, range(n), None))
+        return no_slower(peers, range(n), None, text)
     if name == "equal-work" and not value:
-        return Change(text, equal_work(peers))
+        return equal_work(peers, text)
     if name == "communication":
         return Change(text, [None] * n, _factor(text, value))
     if name == "no-data-loading":
         ranks = [_rank(text, value, numbers)] if value else list(range(n))
-        return Change(text, without(peers, ranks, kinds_of_causes(["data loading"])))
+        return without(peers, ranks, kinds_of_causes(["data loading"]), text)
     if name == "median":
-        return Change(text, like_median(peers, [_rank(text, value, numbers)], None))
+        return like_median(peers, [_rank(text, value, numbers)], None, text)
     raise ValueError(f"unknown change {text!r}; valid: {', '.join(CHANGES)}")
 
 
@@ -69,64 +71,145 @@ def _rank(text: str, value: str, numbers: Sequence[int]) -> int:
     return texts.index(value)
 
 
-def like_median(peers: Peers, ranks: Sequence[int], kinds: Sequence[int] | None) -> Work:
+def like_median(
+    peers: Peers, ranks: Sequence[int], kinds: Kinds | None, text: str = ""
+) -> Change:
     """Work whose time of some kinds is that of the median rank at each position.
 
     ranks : those that change; kinds : of labels, None for all
     """
-    return _moved(peers, ranks, kinds, peers.usual, both_ways=True)
+    return _Mover(peers, ranks, peers.usual, both_ways=True).change(kinds, text)
 
 
-def no_slower(peers: Peers, ranks: Sequence[int], kinds: Sequence[int] | None) -> Work:
+def no_slower(peers: Peers, ranks: Sequence[int], kinds: Kinds | None, text: str = "") -> Change:
     """The same where the rank takes longer than the median one; else as recorded."""
-    return _moved(peers, ranks, kinds, peers.usual, both_ways=False)
+    return _Mover(peers, ranks, peers.usual, both_ways=False).change(kinds, text)
 
 
-def equal_work(peers: Peers) -> Work:
+def equal_work(peers: Peers, text: str = "") -> Change:
     """Work that takes the mean of all ranks at each position."""
 
-    def mean(number: int, kinds: Sequence[int] | None) -> Floats:
+    def mean(number: int, measure: Measure) -> Floats:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # positions that no rank has
-            result: Floats = np.nanmean(peers.of_positions(number, kinds)[1], axis=0)
+            result: Floats = np.nanmean(peers.of_positions(number, measure)[1], axis=0)
         return result
 
-    return _moved(peers, range(len(peers.records)), None, mean, both_ways=True)
+    return _Mover(peers, range(len(peers.records)), mean, both_ways=True).change(None, text)
 
 
-def without(peers: Peers, ranks: Sequence[int], kinds: Sequence[int]) -> Work:
+def without(peers: Peers, ranks: Sequence[int], kinds: Kinds, text: str = "") -> Change:
     """Work without the time of some kinds."""
-    result: Work = [None] * len(peers.records)
+    n = len(peers.records)
+    work: Work = [None] * n
+    host: Work = [None] * n
     for rank in ranks:
-        result[rank] = peers.time_by_kind(rank) - peers.time_by_kind(rank, kinds)
-    return result
+        work[rank] = peers.time(rank) - peers.time(rank, Measure(kinds=kinds))
+        own = peers.time(rank, Measure(HOST)) - peers.time(rank, Measure(LATE, kinds))
+        host[rank] = np.maximum(own, 0)
+    return Change(text, work, host=host)
 
 
-def _moved(
-    peers: Peers,
-    ranks: Sequence[int],
-    kinds: Sequence[int] | None,
-    target: Callable[[int, Sequence[int] | None], Floats],
-    both_ways: bool,
-) -> Work:
-    """Work of some ranks moved to a target, by class and kinds: float64 [positions], ns."""
-    result: Work = [None] * len(peers.records)
-    wanted = sorted(set(ranks))
-    for number in np.unique(peers.of_rank[wanted]).tolist():
-        members = peers.ranks(number)
-        if len(members) < 2:
-            continue
-        first, usual = peers.first_position(number), target(number, kinds)
+class _Mover:
+    """Moves work of some ranks to a target.
+
+    target : of a class and a measure, float64 [positions], ns
+    """
+
+    def __init__(
+        self,
+        peers: Peers,
+        ranks: Sequence[int],
+        target: Callable[[int, Measure], Floats],
+        both_ways: bool,
+    ) -> None:
+        self._peers, self._target, self._both_ways = peers, target, both_ways
+        self._ranks = [
+            rank for rank in sorted(set(ranks)) if len(peers.ranks(int(peers.of_rank[rank]))) > 1
+        ]
+
+    def change(self, kinds: Kinds | None, text: str) -> Change:
+        """The change of the time of some kinds, None for all."""
+        n = len(self._peers.records)
+        work: Work = [None] * n
+        host: Work = [None] * n
+        for rank in self._ranks:
+            work[rank] = self._chain(rank, kinds)
+            host[rank] = self._host(rank, kinds)
+        return Change(text, work, host=host)
+
+    def _chain(self, rank: int, kinds: Kinds | None) -> Int64 | None:
+        """[events] The time of the pieces of a chain."""
+        measure = Measure(kinds=kinds)
+        time, usual = self._times(rank, measure)
         if not len(usual):
-            continue
-        for rank in (rank for rank in wanted if peers.of_rank[rank] == number):
-            time = peers.at_positions(rank, kinds)
-            own = peers.time_by_kind(rank, kinds)
-            scale = _factors(time, usual, both_ways)[peers.positions(rank) - first]
-            extra = _missing(time, usual, both_ways)
-            moved = peers.time_by_kind(rank) + np.rint(own * (scale - 1)).astype(np.int64)
-            result[rank] = moved + _at_ends(peers, rank, first, extra)
-    return result
+            return None
+        own = self._peers.time(rank, measure)
+        moved = own * (_factors(time, usual, self._both_ways)[self._places(rank)] - 1)
+        extra = _missing(time, usual, self._both_ways)
+        return self._peers.time(rank) + np.rint(moved).astype(np.int64) + self._at_ends(rank, extra)
+
+    def _host(self, rank: int, kinds: Kinds | None) -> Int64 | None:
+        """[events] The own time of the host, moved by the share of some kinds."""
+        if not self._peers.has_launches(rank):
+            return None
+        time, usual = self._times(rank, Measure(HOST))
+        if not len(usual):
+            return None
+        share = self._share(rank, kinds, time, usual)
+        factor = 1 + (_factors(time, usual, self._both_ways) - 1) * share
+        own = self._peers.time(rank, Measure(HOST))
+        extra = _missing(time, usual, self._both_ways and kinds is None)
+        return np.rint(own * factor[self._places(rank)]).astype(np.int64) + self._at_ends(
+            rank, extra
+        )
+
+    def _share(
+        self, rank: int, kinds: Kinds | None, time: Floats, usual: Floats
+    ) -> Floats | float:
+        """The share of some kinds in the time of the host that is more than the target.
+
+        Where the rank has more kernels, their work has all of it; elsewhere causes of idle time
+        have it, as they share the idle time that is more than the target.
+
+        time, usual : float64 [positions], ns, of the host
+        """
+        if kinds is None:
+            return 1.0
+        count, usual_count = self._times(rank, Measure(COUNT))
+        has_more = count > usual_count * _MORE_KERNELS
+        if COMPUTE in kinds:
+            return has_more.astype(np.float64)
+        of_kinds, of_all = (
+            np.nan_to_num(np.maximum(np.subtract(*self._times(rank, Measure(LATE, own))), 0))
+            for own in (kinds, None)
+        )
+        whole = of_all.sum()
+        usual_share = of_kinds.sum() / whole if whole else 0.0
+        # What no idle time shows is divided as all of it is.
+        excess = np.nan_to_num(np.maximum(time - usual, 0))
+        some, result = of_all > 0, np.full(len(of_all), usual_share)
+        shown = np.minimum(of_all, excess)[some] / np.maximum(excess[some], 1)
+        result[some] += shown * (of_kinds[some] / of_all[some] - usual_share)
+        result[has_more] = 0
+        return np.clip(result, 0, 1)
+
+    def _times(self, rank: int, measure: Measure) -> tuple[Floats, Floats]:
+        """[positions] The times of a rank, and the target."""
+        usual = self._target(int(self._peers.of_rank[rank]), measure)
+        return self._peers.at_positions(rank, measure), usual
+
+    def _places(self, rank: int) -> Int64:
+        first = self._peers.first_position(int(self._peers.of_rank[rank]))
+        return self._peers.positions(rank) - first
+
+    def _at_ends(self, rank: int, extra: Floats) -> Int64:
+        """[events] Times of positions, each at the arrival that ends it."""
+        chain = self._peers.records[rank].chain
+        result = np.zeros(len(chain), np.int64)
+        events = np.flatnonzero(chain.kind == ARRIVED)
+        result[events] = np.rint(extra[self._places(rank)[events]]).astype(np.int64)
+        return result
 
 
 def _factors(own: Floats, usual: Floats, both_ways: bool) -> Floats:
@@ -143,16 +226,6 @@ def _missing(own: Floats, usual: Floats, both_ways: bool) -> Floats:
     return np.where(lacks & both_ways, usual, 0.0)
 
 
-def _at_ends(peers: Peers, rank: int, first: int, extra: Floats) -> Int64:
-    """[events] Times of positions, each at the arrival that ends it."""
-    chain = peers.records[rank].chain
-    result = np.zeros(len(chain), np.int64)
-    events = np.flatnonzero(chain.kind == ARRIVED)
-    place = peers.positions(rank)[events] - first
-    result[events] = np.rint(extra[place]).astype(np.int64)
-    return result
-
-
-def kinds_of_causes(names: Sequence[str]) -> list[int]:
+def kinds_of_causes(names: Sequence[str]) -> Kinds:
     """The kinds of labels with some names of `KINDS_OF_LABELS`."""
-    return [i for i, name in enumerate(KINDS_OF_LABELS) if name in names]
+    return tuple(i for i, name in enumerate(KINDS_OF_LABELS) if name in names)

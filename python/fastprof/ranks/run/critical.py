@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
 
 from fastprof._system.classes import NamedTuple
+from fastprof.analysis.idle.causes import Cause
 from fastprof.model.arrays import Int64
-from fastprof.ranks.run.record import KINDS_OF_LABELS, Label, RankRecord
-from fastprof.ranks.run.replay import BEGIN, CHAIN, MEMBER, PathPart
+from fastprof.ranks.run.record import FIRST_CAUSE, HOST_KINDS, KINDS_OF_LABELS, Label, RankRecord
+from fastprof.ranks.run.replay import BEGIN, CHAIN, HOST, MEMBER, PathPart
 
+HOST_BOUND: Final = KINDS_OF_LABELS[FIRST_CAUSE + Cause.HOST_BOUND]
 TRANSFER, LATENCY, START = "transfer", "latency", "start"
 
 
@@ -54,7 +58,7 @@ def critical_path(
     for part in parts:
         hops += before not in (-1, part.rank)
         before = part.rank
-        if part.kind == CHAIN:
+        if part.kind in (CHAIN, HOST):
             _add_work(ns, labels, records[part.rank], part)
             continue
         name = TRANSFER if part.kind == MEMBER else LATENCY
@@ -76,17 +80,24 @@ def _add_work(
     record: RankRecord,
     part: PathPart,
 ) -> None:
-    """Divide a piece of a chain among what it consists of; a changed one in proportion."""
+    """Divide a piece of a chain among what it consists of; a changed one in proportion.
+
+    The time up to a launch: among the idle time of the host's making.
+    """
     chain = record.chain
     rows = slice(int(chain.offsets[part.event]), int(chain.offsets[part.event + 1]))
-    spent: Int64 = chain.ns[rows]
+    names = [record.labels[number] for number in chain.label[rows].tolist()]
+    late = np.array([name.kind in HOST_KINDS for name in names], bool)
+    late &= chain.slack[part.event] >= 0
+    spent: Int64 = chain.ns[rows] * (late if part.kind == HOST else ~late)
     whole = int(spent.sum())
     if not whole:
-        key = part.rank, LATENCY
+        key = part.rank, HOST_BOUND if part.kind == HOST else LATENCY
         ns[key] = ns.get(key, 0.0) + part.ns
         return
-    for number, own in zip(chain.label[rows].tolist(), spent.tolist(), strict=True):
-        label = record.labels[number]
+    for label, own in zip(names, spent.tolist(), strict=True):
+        if not own:
+            continue
         key = part.rank, KINDS_OF_LABELS[label.kind]
         time = part.ns * own / whole
         ns[key] = ns.get(key, 0.0) + time

@@ -8,15 +8,31 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from fastprof._system.classes import dataclass
+from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._system.threads import computed_once
 from fastprof.model.arrays import Int32, Int64
-from fastprof.ranks.run.record import ARRIVED, KINDS_OF_LABELS, RankRecord
+from fastprof.ranks.run.record import ARRIVED, HOST_KINDS, KINDS_OF_LABELS, RankRecord
 from fastprof.ranks.run.waits import Waits
 
 Floats = npt.NDArray[np.float64]
 
 _ALIKE: Final = 0.98  # of the calls of peers have the same signature
+# What is measured of a rank: pieces of its chain without those parts of their time that are due to
+# late launches, these parts, the own time of the host between launches, and kernels.
+CHAIN, LATE, HOST, COUNT = range(4)
+
+
+class Measure(NamedTuple):
+    """A time of each event of a rank, or a number of kernels.
+
+    Parameters
+    ----------
+    of : CHAIN, LATE, HOST or COUNT
+    kinds : of labels, None for all; HOST and COUNT have none
+    """
+
+    of: int = CHAIN
+    kinds: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,23 +88,33 @@ class Peers:
             for record in self.records
         ]
 
-    def time_by_kind(self, rank: int, kinds: Sequence[int] | None = None) -> Int64:
-        """[events] The time of labels of some kinds in each piece, ns; None for all kinds."""
-        chain = self.records[rank].chain
+    def has_launches(self, rank: int) -> bool:
+        """Whether the launches of a rank are known, so that its host is apart from its chain."""
+        return bool((self.records[rank].chain.slack >= 0).any())
+
+    def time(self, rank: int, measure: Measure = Measure()) -> Int64:
+        """[events] A time of each event of a rank, ns."""
+        record, kinds = self.records[rank], measure.kinds
+        if measure.of == HOST:
+            return record.host_time()
+        if measure.of == LATE:
+            return record.late_time(HOST_KINDS if kinds is None else HOST_KINDS & set(kinds))
+        chain, ns = record.chain, record.chain.ns
         piece = np.repeat(np.arange(len(chain)), np.diff(chain.offsets))
-        ns = chain.ns
+        if measure.of == COUNT:
+            return np.bincount(piece, chain.count, len(chain)).astype(np.int64)
+        is_wanted = np.ones(len(KINDS_OF_LABELS), bool)
         if kinds is not None:
-            wanted = np.zeros(len(KINDS_OF_LABELS), bool)
-            wanted[list(kinds)] = True
-            inside = wanted[self._kinds[rank][chain.label]]
-            piece, ns = piece[inside], ns[inside]
-        result: Int64 = np.bincount(piece, ns, len(chain)).astype(np.int64)
-        return result
+            is_wanted[:] = False
+            is_wanted[list(kinds)] = True
+        own = is_wanted[self._kinds[rank][chain.label]]
+        time = np.bincount(piece[own], ns[own], len(chain)).astype(np.int64)
+        return time - self.time(rank, Measure(LATE, kinds))
 
     def of_positions(
-        self, number: int, kinds: Sequence[int] | None = None
+        self, number: int, measure: Measure = Measure()
     ) -> tuple[list[int], Floats, int]:
-        """Time of some kinds at each position of a class, NaN where a rank has none.
+        """A time at each position of a class, NaN where a rank has none.
 
         Returns
         -------
@@ -101,10 +127,11 @@ class Peers:
         first, n = self._range(number)
         time = np.full((len(ranks), n), np.nan)
         for row, rank in enumerate(ranks):
-            time[row] = self.at_positions(rank, kinds)
+            if measure.of == CHAIN or self.has_launches(rank):
+                time[row] = self.at_positions(rank, measure)
         return ranks, time, first
 
-    def at_positions(self, rank: int, kinds: Sequence[int] | None = None) -> Floats:
+    def at_positions(self, rank: int, measure: Measure = Measure()) -> Floats:
         """[positions] The row of a rank, see `of_positions`."""
         first, n = self._range(int(self.of_rank[rank]))
         place = self.positions(rank) - first
@@ -112,7 +139,7 @@ class Peers:
         if len(place):
             # The capture cuts the first and the last piece.
             inside = slice(int(place[0]) + 1, int(place[-1]))
-            time[inside] = np.bincount(place, self.time_by_kind(rank, kinds), n)[inside]
+            time[inside] = np.bincount(place, self.time(rank, measure), n)[inside]
         return time
 
     def first_position(self, number: int) -> int:
@@ -136,19 +163,19 @@ class Peers:
     def _ranges(self) -> dict[int, tuple[int, int]]:
         return {}
 
-    def usual(self, number: int, kinds: Sequence[int] | None = None) -> Floats:
+    def usual(self, number: int, measure: Measure = Measure()) -> Floats:
         """[positions] The median over the ranks of a class; of two, the shorter; NaN where no rank
         has a time, see `of_positions`."""
-        key = number, None if kinds is None else tuple(kinds)
+        key = number, measure
         if key not in self._usual:
-            _, time, _ = self.of_positions(number, kinds)
+            _, time, _ = self.of_positions(number, measure)
             known = np.count_nonzero(~np.isnan(time), axis=0)
             time.sort(axis=0)  # NaN come last
             self._usual[key] = time[np.maximum(known - 1, 0) // 2, np.arange(time.shape[1])]
         return self._usual[key]
 
     @computed_once
-    def _usual(self) -> dict[tuple[int, tuple[int, ...] | None], Floats]:
+    def _usual(self) -> dict[tuple[int, Measure], Floats]:
         return {}
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 import numpy as np
 
 from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._version import __version__
-from fastprof.analysis.idle.causes import CAUSES
+from fastprof.analysis.idle.causes import CAUSES, Cause
 from fastprof.model.arrays import Int32, Int64, UInt8
 from fastprof.ops.collectives.messages import ALL_TO_ALL, GATHER, SCATTER
 from fastprof.ranks.files import TraceFile
@@ -19,6 +20,12 @@ WAITED, BOUNDARY, ARRIVED = range(3)
 COMPUTE, COPY = range(2)
 FIRST_CAUSE: Final = 2
 KINDS_OF_LABELS: Final = ("compute", "copies", *CAUSES)
+# Idle time of the host's making.
+HOST_KINDS: Final = frozenset(
+    FIRST_CAUSE + cause
+    for cause in Cause
+    if cause not in (Cause.LATENCY, Cause.DEPENDENCY, Cause.UNKNOWN, Cause.SHORT)
+)
 
 
 _OWN_SIZES: Final = frozenset({ALL_TO_ALL, GATHER, SCATTER})
@@ -130,8 +137,11 @@ class Chain:
         is launched; BOUNDARY: a step begins or ends, or the capture ends.
     call : int32 [events], row of Calls; -1 for boundaries
     blocked : int64 [events], ns
-    launch : int64 [events], ns, of waits, when the work after it was launched; the smallest int64
-        if unknown, and of other events
+    launch : int64 [events], ns, when the host had launched the work and the calls up to the event:
+        the latest such time; the smallest int64 if the piece tells none
+    slack : int32 [events], ns, how much sooner the piece could end if only its launches held it up;
+        0: it ends when it does because of the host; -1 without a launch
+    rest : int32 [events], ns, the part of the piece that follows the launch that holds it up most
     offsets : int64 [events + 1], the first entry of each piece
     label : int32 [entries], index into `RankRecord.labels`; a piece has each label once
     ns : int64 [entries]
@@ -144,6 +154,8 @@ class Chain:
     call: Int32
     blocked: Int64
     launch: Int64
+    slack: Int32
+    rest: Int32
     offsets: Int64
     label: Int32
     ns: Int64
@@ -151,6 +163,29 @@ class Chain:
 
     def __len__(self) -> int:
         return len(self.time)
+
+
+@dataclass(frozen=True, eq=False)
+class Syncs:
+    """When the host waits for the GPU before a launch.
+
+    Parameters
+    ----------
+    event : int64 [syncs], ascending: of the chain, between whose launch and the one before it the
+        host waits
+    ns : int64 [syncs], how long
+    after : int64 [syncs], ns from the end of the last of these waits to the launch
+    """
+
+    event: Int64
+    ns: Int64
+    after: Int64
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+
+NO_SYNCS: Final = Syncs(*np.zeros((3, 0), np.int64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +230,7 @@ class RankRecord:
     pid, device : -1 if not recorded
     gpu : name of the GPU, "" if not recorded
     n_gpus : GPUs of the host that the file lists, 0 if it lists none
-    calls, signatures, chain, labels, steps : see these classes
+    calls, signatures, chain, syncs, labels, steps : see these classes
     warnings : problems of the file
     """
 
@@ -212,6 +247,7 @@ class RankRecord:
     calls: Calls
     signatures: list[Signature]
     chain: Chain
+    syncs: Syncs
     labels: list[Label]
     steps: RankSteps
     warnings: list[str]
@@ -220,6 +256,26 @@ class RankRecord:
     def path(self) -> str:
         """The path as given by the user."""
         return self.source.path
+
+    def host_time(self) -> Int64:
+        """[events] The own time of the host from the launch before to that of each event, ns.
+
+        0 for events without a launch, and for the first one that has one.
+        """
+        chain = self.chain
+        result = np.zeros(len(chain), np.int64)
+        events = np.flatnonzero(chain.slack >= 0)
+        result[events[1:]] = np.diff(chain.launch[events])
+        result[self.syncs.event] -= self.syncs.ns
+        return np.maximum(result, 0)
+
+    def late_time(self, kinds: Collection[int] = HOST_KINDS) -> Int64:
+        """[events] The idle time, of some kinds, of pieces that end because of the host, ns."""
+        chain = self.chain
+        wanted = np.array([label.kind in kinds for label in self.labels] or [False])
+        piece = np.repeat(np.arange(len(chain)), np.diff(chain.offsets))
+        own = wanted[chain.label] & (chain.slack[piece] >= 0)
+        return np.bincount(piece[own], chain.ns[own], len(chain)).astype(np.int64)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,9 @@
 """The replays of all ranks, joined at their collectives.
 
-Each rank is its chain; an arrival follows the chain, and the call before it on its stream; the end
-of an instance follows the last of its arrivals by the transfer; work that waits follows that end.
+Each rank is its chain and its host. A piece of a chain follows the piece before it, and the launch
+of its work; a launch follows the one before it by the own time of the host, and what the host waits
+for. An arrival follows the chain, and the call before it on its stream; the end of an instance
+follows the last of its arrivals by the transfer; work that waits follows that end.
 """
 
 from __future__ import annotations
@@ -14,12 +16,10 @@ import numpy as np
 from fastprof._core import _replay
 from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._system.threads import computed_once
-from fastprof.analysis.idle.causes import Cause
-from fastprof.model.arrays import Int32, Int64, UInt8
+from fastprof.model.arrays import Int32, Int64, UInt8, unique
 from fastprof.model.trace import NO_TIME
 from fastprof.ranks.run.record import (
     ARRIVED,
-    FIRST_CAUSE,
     WAITED,
     RankRecord,
 )
@@ -29,8 +29,8 @@ _NO_EDGE: Final = np.iinfo(np.int32).min
 _MOST_LAG: Final = np.iinfo(np.int32).max
 _MOST_EVENTS: Final = 2_000_000
 _PASSES: Final = 64
-CHAIN, ARRIVAL, MEMBER, WAIT = range(4)  # kinds of nodes
-BEGIN: Final = 4
+CHAIN, ARRIVAL, MEMBER, WAIT, HOST = range(5)  # kinds of nodes
+BEGIN: Final = 5
 
 
 class Selection(NamedTuple):
@@ -52,13 +52,17 @@ class Change:
     Parameters
     ----------
     text : as the user writes it
-    work : [ranks] int64 [events], ns, the time of each piece of a chain; None: as recorded
+    work : [ranks] int64 [events], ns, the time of each piece of a chain but for waits and
+        `RankRecord.late_time`; None: as recorded
     transfer : factor of all transfers
+    host : [ranks] int64 [events], ns, the own time of the host, see `RankRecord.host_time`;
+        None: as recorded, also in place of the list
     """
 
     text: str
     work: Sequence[Int64 | None]
     transfer: float = 1.0
+    host: Sequence[Int64 | None] | None = None
 
 
 class RunReplay:
@@ -181,8 +185,8 @@ class PathPart(NamedTuple):
 
     Parameters
     ----------
-    kind : CHAIN, ARRIVAL (a call queues on its stream), MEMBER (a transfer), WAIT or BEGIN (the
-        time before the chain begins)
+    kind : CHAIN, ARRIVAL (a call queues on its stream), MEMBER (a transfer), WAIT, HOST (up to a
+        launch) or BEGIN (the time before the chain begins)
     rank : index of the rank
     event : event of its chain
     ns : its length
@@ -214,15 +218,25 @@ class _Graph:
         arrived, waited = (np.flatnonzero(events.kind == kind) for kind in (ARRIVED, WAITED))
         keys = _Keys(events, arrived, waited)
         keys.solve(waits.instances.of_call[events.call[arrived]])
-        size = n + 2 * len(arrived) + len(waited) + 1
-        # Nodes: chain, arrivals, members, waits; sorted by key.
-        key = np.concatenate([keys.chain, keys.arrival, keys.member, keys.waited])
+        hosts = np.flatnonzero(events.slack >= 0)
+        size = n + 2 * len(arrived) + len(waited) + len(hosts) + len(events.first) + 1
+        # Nodes: chain, arrivals, members, waits, launches, begins of ranks; sorted by key.
+        key = np.concatenate(
+            [
+                keys.chain, keys.arrival, keys.member, keys.waited, keys.of_launches(hosts),
+                keys.chain[events.first] - 2,
+            ]
+        )  # fmt: skip
         order = np.argsort(key, kind="stable")
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(1, size)
         self._chain = place[:n]
         arrival, member = place[n : n + len(arrived)], place[n + len(arrived) :][: len(arrived)]
-        waits_at = place[n + 2 * len(arrived) :]
+        waits_at = place[n + 2 * len(arrived) :][: len(waited)]
+        self._host = place[n + 2 * len(arrived) + len(waited) :][: len(hosts)]
+        self._begins = np.zeros(len(records), np.int64)
+        self._begins[events.rank[events.first]] = place[size - 1 - len(events.first) :]
+        self._hosts = hosts
         self.kind: UInt8 = np.zeros(size, np.uint8)
         self.event = np.full(size, -1, np.int64)
         for kind, nodes, own in (
@@ -230,6 +244,8 @@ class _Graph:
             (ARRIVAL, arrival, arrived),
             (MEMBER, member, arrived),
             (WAIT, waits_at, waited),
+            (HOST, self._host, hosts),
+            (BEGIN, place[size - 1 - len(events.first) :], events.first),
         ):
             self.kind[nodes], self.event[nodes] = kind, own
         self.before = np.zeros(size, np.int64)
@@ -241,6 +257,7 @@ class _Graph:
         self._after[waited] = waits_at
         self._connect_chain(events)
         self._connect_calls(events, arrived, arrival, member, waited, waits_at)
+        self._connect_hosts(events)
         # Of clocks that do not fit, edges against the order are left out.
         nodes = np.arange(size)
         self._lag[(self._source // 2 >= nodes) & (nodes > 0)] = _NO_EDGE
@@ -259,8 +276,11 @@ class _Graph:
         rows = np.flatnonzero(others)
         self.duration[self._chain] = events.work
         self._edge(0, self._chain[rows], self._after[rows - 1], True)
-        self._edge(0, self._chain[first], np.zeros(len(first), np.int64), True)
-        self.before[self._chain[first]] = events.base[events.rank[first]] - self.origin
+        ranks = events.rank[first]
+        begins = self._begins[ranks]
+        self._edge(0, begins, np.zeros(len(first), np.int64), True)
+        self._edge(0, self._chain[first], begins, True)
+        self.before[begins] = events.base[ranks] - self.origin
 
     def _connect_calls(
         self,
@@ -304,13 +324,34 @@ class _Graph:
         rows = np.flatnonzero(known)
         self._edge(0, waits_at, self._chain[waited], True)
         self._edge(1, waits_at[rows], source[rows], True, skew[rows])
-        # The host launches the work that waits, in its own time since the work last waited for it.
-        rows = np.flatnonzero(events.host_lag[waited] != NO_TIME)
-        own = waited[rows]
-        anchor = self._chain[events.host_event[own]]
-        self._edge(2, waits_at[rows], anchor, True, events.host_lag[own])
         # Of calls before the replayed part, the wait is as long as recorded.
         self.before[waits_at[~known]] = events.blocked[waited[~known]]
+
+    def _connect_hosts(self, events: _Events) -> None:
+        """Launches follow one another, and what the host waits for; pieces follow launches."""
+        rows, nodes = self._hosts, self._host
+        if not len(rows):
+            return
+        follows = np.append(False, events.rank[rows[1:]] == events.rank[rows[:-1]])
+        own = events.host_time[rows]
+        later, first = np.flatnonzero(follows), np.flatnonzero(~follows)
+        ranks = events.rank[rows[first]]
+        since = events.launch[rows[first]] - events.base[ranks]
+        own[first] = np.clip(own[first], 0, np.maximum(since, 0))
+        self.duration[nodes] = own
+        self._edge(0, nodes[later], nodes[later - 1], True)
+        self._edge(0, nodes[first], self._begins[ranks], True, since - own[first])
+        # The host goes on after the last event before the end of its wait.
+        waits = np.flatnonzero(follows & (events.after_wait[rows] >= 0))
+        at = events.launch[rows[waits]] - events.after_wait[rows[waits]]
+        event = events.last_before(rows[waits], at)
+        known = event >= 0
+        waits, event = waits[known], event[known]
+        lag = events.launch[rows[waits]] - events.time[event] - own[waits]
+        self._edge(1, nodes[waits], self._after[event], True, lag)
+        lag = events.time[rows] - events.blocked[rows] - events.slack[rows] - events.launch[rows]
+        self._rest = events.rest[rows]
+        self._edge(1, self._chain[rows], nodes, True, lag - events.work[rows])
 
     def _ends(self, call: Int64, node: Int32, last: Int64) -> tuple[Int64, Int64]:
         """The nodes at whose ends calls end, 0 for none, and ns from these ends to those recorded.
@@ -335,7 +376,17 @@ class _Graph:
         return time
 
     def _replay(self, duration: Int64) -> _replay.Replay:
-        return _replay.Replay(tuple(self._source), tuple(self._lag), self.before, duration)
+        lag = self._lag
+        nodes = self._chain[self._hosts]
+        apart = duration[nodes] - self.duration[nodes]
+        if apart.any():
+            # Of work that takes another time, so does the part after the launch that holds it up.
+            part = np.clip(self._rest / np.maximum(self.duration[nodes], 1), 0, 1)
+            lag = lag.copy()
+            has = lag[1, nodes] != _NO_EDGE
+            moved = lag[1, nodes] - np.rint(apart * (1 - part)).astype(np.int64)
+            lag[1, nodes[has]] = np.clip(moved[has], -_MOST_LAG, _MOST_LAG)
+        return _replay.Replay(tuple(self._source), tuple(lag), self.before, duration)
 
     def changed(self, change: Change) -> Int64:
         """The durations with a change."""
@@ -345,6 +396,14 @@ class _Graph:
             if work is not None:
                 nodes = self._chain[events.bounds[rank] : events.bounds[rank + 1]]
                 result[nodes] = work[selected.first : selected.last]
+        for rank, host in enumerate(change.host or ()):
+            if host is not None:
+                own = np.flatnonzero(events.rank[self._hosts] == rank)
+                rows = self._hosts[own]
+                local = rows - events.bounds[rank] + self._selected[rank].first
+                nodes = self._host[own]
+                more = host[local] - events.host_time[rows]
+                result[nodes] = np.maximum(result[nodes] + more, 0)
         if change.transfer != 1.0:
             nodes = np.flatnonzero(self.kind == MEMBER)
             result[nodes] = np.rint(result[nodes] * change.transfer).astype(np.int64)
@@ -375,13 +434,13 @@ class _Graph:
                 continue
             own = int(events.rank[row])
             local = row - int(events.bounds[own]) + self._selected[own].first
-            waits = {WAIT: WAIT, CHAIN: BEGIN}.get(int(self.kind[node]), ARRIVAL)
-            for kind, ns in (
-                (int(self.kind[node]), int(part["own"])),
-                (waits, int(part["before"] + part["lag"])),
-            ):
-                if ns:
-                    yield PathPart(kind, own, local, ns)
+            kind, ns, lag = int(self.kind[node]), int(part["own"]), int(part["lag"])
+            if kind == HOST or (kind == CHAIN and lag < 0):
+                ns, lag = ns + lag, 0  # a wait of the host; the end of the work, after its launch
+            before = {CHAIN: WAIT, WAIT: WAIT, BEGIN: BEGIN}.get(kind, ARRIVAL)
+            for name, time in ((kind, ns), (before, int(part["before"]) + lag)):
+                if time:
+                    yield PathPart(name, own, local, time)
 
 
 class _Events:
@@ -398,8 +457,10 @@ class _Events:
     call : int64 [events], row of RunCalls, -1 for none
     base : int64 [ranks], when the first selected piece begins
     earlier_call : int64 [events], of arrivals, the call before it on its stream, -1 for none
-    host_event, host_lag : int64 [events], of waits, the last event before which the host was
-        behind, and ns from it to the launch of the work that waits; NO_TIME: no bound
+    launch : int64 [events], ns on the clock of the run, see `Chain`
+    slack, rest : int64 [events], ns, see `Chain`
+    host_time : int64 [events], ns, see `RankRecord.host_time`
+    after_wait : int64 [events], ns from the end of a wait of the host to the launch; -1 for none
     """
 
     def __init__(
@@ -411,7 +472,7 @@ class _Events:
         self.first = self.bounds[:-1][np.diff(self.bounds) > 0]
         empty = np.empty(0, np.int64)
         kinds, times, works, blocked, calls, earlier = ([empty] for _ in range(6))
-        hosts, lags = [empty], [empty]
+        launches, slacks, rests, host_times, after_waits = ([empty] for _ in range(5))
         before_it = earlier_calls(records, waits)
         base = []
         for rank, (record, one) in enumerate(zip(records, selected, strict=True)):
@@ -423,20 +484,40 @@ class _Events:
             times.append(moved[1:][rows])
             length = np.diff(moved)
             blocked.append(chain.blocked[rows])
-            works.append((length - chain.blocked)[rows])
+            works.append(np.maximum(length - chain.blocked - record.late_time(), 0)[rows])
             kinds.append(chain.kind[rows].astype(np.int64))
             row = np.where(chain.call >= 0, chain.call + waits.instances.calls.bounds[rank], -1)
             calls.append(row[rows])
             earlier.append(_earlier(before_it, chain.kind[rows], row[rows]))
-            host, lag = _host_bounds(record, one)
-            hosts.append(host + self.bounds[rank])
-            lags.append(lag)
-        self.host_event, self.host_lag = np.concatenate(hosts), np.concatenate(lags)
+            launches.append(waits.clocks.moved(chain.launch[rows], own[rows]))
+            slacks.append(chain.slack[rows].astype(np.int64))
+            rests.append(chain.rest[rows].astype(np.int64))
+            host_times.append(record.host_time()[rows])
+            after = np.full(len(chain), -1)
+            after[record.syncs.event] = record.syncs.after
+            after_waits.append(after[rows])
+        self.launch, self.slack = np.concatenate(launches), np.concatenate(slacks)
+        self.rest = np.concatenate(rests)
+        self.host_time, self.after_wait = np.concatenate(host_times), np.concatenate(after_waits)
         self.kind = np.concatenate(kinds).astype(np.uint8)
         self.time, self.work = np.concatenate(times), np.concatenate(works)
         self.blocked = np.concatenate(blocked)
         self.call, self.earlier_call = np.concatenate(calls), np.concatenate(earlier)
         self.base = np.array(base, np.int64)
+
+
+    def last_before(self, events: Int64, time: Int64) -> Int64:
+        """The last event of the same rank up to some times and before some events, -1 for none."""
+        result = np.full(len(events), -1, np.int64)
+        ranks = self.rank[events]
+        bounds = np.searchsorted(ranks, np.arange(len(self.bounds)))
+        for rank in unique(ranks).tolist():
+            first, last = self.bounds[rank], self.bounds[rank + 1]
+            own = slice(int(bounds[rank]), int(bounds[rank + 1]))
+            place = np.searchsorted(self.time[first:last], time[own], "right") - 1
+            place = np.minimum(place + first, events[own] - 1)
+            result[own] = np.where(place >= first, place, -1)
+        return result
 
 
 def _earlier(before: Int64, kind: UInt8, call: Int64) -> Int64:
@@ -445,32 +526,6 @@ def _earlier(before: Int64, kind: UInt8, call: Int64) -> Int64:
     arrived = kind == ARRIVED
     result[arrived] = before[call[arrived]]
     return result
-
-
-def _host_bounds(record: RankRecord, selected: Selection) -> tuple[Int64, Int64]:
-    """See `_Events.host_event` and `host_lag`, of the selected events, from the first of them."""
-    chain = record.chain
-    of_host = np.array([label.kind in _HOST_KINDS for label in record.labels] or [False])
-    piece = np.repeat(np.arange(len(chain)), np.diff(chain.offsets))
-    is_behind = np.zeros(len(chain), bool)
-    is_behind[piece[of_host[chain.label]]] = True
-    rows = slice(selected.first, selected.last)
-    place = np.arange(selected.last - selected.first)
-    anchor = np.maximum.accumulate(np.where(is_behind[rows], place, 0)) if len(place) else place
-    launch, time = chain.launch[rows], chain.time[rows]
-    # The wait itself is no work of its piece: the host was behind before it.
-    known = (chain.kind[rows] == WAITED) & (launch != NO_TIME) & (launch <= time) & (anchor < place)
-    lag = np.where(known, launch - time[anchor], 0)
-    known &= np.abs(lag) < _MOST_LAG
-    return anchor, np.where(known, lag, NO_TIME)
-
-
-# Idle time of the host's making.
-_HOST_KINDS: Final = frozenset(
-    FIRST_CAUSE + cause
-    for cause in Cause
-    if cause not in (Cause.LATENCY, Cause.DEPENDENCY, Cause.UNKNOWN, Cause.SHORT)
-)
 
 
 class _Keys:
@@ -489,6 +544,17 @@ class _Keys:
         self.chain, self.waited = time, time[waited] + 4
         self.arrival = self.member = time[arrived] + 1
         self._arrived, self._waited = arrived, waited
+
+    def of_launches(self, hosts: Int64) -> Int64:
+        """Those of launches, between the events of the chain around them; after `solve`."""
+        events = self._events
+        after = self.chain.copy()
+        after[self._waited] = self.waited
+        event = events.last_before(hosts, events.launch[hosts])
+        next_one = np.where(event >= 0, event + 1, events.bounds[events.rank[hosts]])
+        limit: Int64 = self.chain[next_one] - 1
+        since = events.launch[hosts] - events.time[event]
+        return np.where(event >= 0, np.minimum(after[event] + 8 * since + 6, limit), limit)
 
     def solve(self, instance: Int32) -> None:
         """Raise keys until all edges are in order. instance : [arrived], -1 for none"""

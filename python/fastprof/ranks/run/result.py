@@ -479,7 +479,10 @@ class CauseRow:
         return self.waited / max(self.n_ranks - 1, 1)
 
 
-_KINDS: Final = {SLOWER: ("compute",), UNEVEN: ("compute",), COPIES: ("copies",)}
+_HOST: Final = ("host-bound", "launch-bound")  # by the length of gaps
+_KINDS: Final = {
+    SLOWER: ("compute",), UNEVEN: ("compute",), COPIES: ("copies",), **dict.fromkeys(_HOST, _HOST),
+}  # fmt: skip
 
 
 def _cause_rows(run: RunData, explained: Explained) -> list[CauseRow]:
@@ -515,13 +518,12 @@ def _costs(
     recorded = replay.mean(replay.recorded)
     by_kinds: dict[tuple[int, tuple[int, ...]], list[tuple[int, str]]] = {}
     for rank, name in keys:
-        kinds = tuple(kinds_of_causes(_KINDS.get(name, (name,))))
+        kinds = kinds_of_causes(_KINDS.get(name, (name,)))
         if rank != UNKNOWN and kinds and len(run.peers.ranks(int(run.peers.of_rank[rank]))) > 1:
             by_kinds.setdefault((rank, kinds), []).append((rank, name))
     result = {}
     for (rank, kinds), own in by_kinds.items():
-        change = Change("", no_slower(run.peers, [rank], kinds))
-        saved = recorded - replay.mean(replay.run(change))
+        saved = recorded - replay.mean(replay.run(no_slower(run.peers, [rank], kinds)))
         whole = sum(waited[key] for key in own)
         for key in own:
             result[key] = saved * waited[key] / whole if whole else saved

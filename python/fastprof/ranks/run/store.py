@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 
 from fastprof.model.arrays import Bools
+from fastprof.model.trace import NO_TIME
 from fastprof.ranks.files import TraceFile
 from fastprof.ranks.kept import Directory
 from fastprof.ranks.run.record import (
@@ -24,22 +25,27 @@ from fastprof.ranks.run.record import (
     RankSteps,
     RecordedFile,
     Signature,
+    Syncs,
 )
 
 _PARTS: Final[dict[str, tuple[str, ...]]] = {
     "calls": ("start", "end", "signature", "seq"),
-    "chain": ("time", "kind", "call", "blocked", "launch", "offsets", "label", "ns", "count"),
+    "chain": (
+        "time", "kind", "call", "blocked", "launch", "slack", "rest", "offsets", "label", "ns",
+        "count",
+    ),
+    "syncs": ("event", "ns", "after"),
     "steps": ("number", "start", "end", "is_counted"),
 }
 _MOST_RANKS: Final = 1 << 31
-_OF_EVENTS: Final = ("time", "kind", "call", "blocked", "launch")
+_OF_EVENTS: Final = ("time", "kind", "call", "blocked", "launch", "slack", "rest")
 _FACTS: Final = (
     "format", "rank", "world_size", "place", "n_places", "pid", "device", "gpu", "n_gpus",
     "warnings",
 )  # fmt: skip
 _TYPES: Final = {
-    "signature": np.int32, "seq": np.int32, "kind": np.uint8, "call": np.int32, "label": np.int32,
-    "count": np.int32, "is_counted": np.bool_,
+    "signature": np.int32, "seq": np.int32, "kind": np.uint8, "call": np.int32, "slack": np.int32,
+    "rest": np.int32, "label": np.int32, "count": np.int32, "is_counted": np.bool_,
 }  # fmt: skip
 
 
@@ -131,6 +137,7 @@ def _record(
         calls=Calls(**parts["calls"]),
         signatures=signatures,
         chain=Chain(begin=int(facts["begin"]), **parts["chain"]),
+        syncs=Syncs(**parts["syncs"]),
         labels=[Label(*row) for row in facts["labels"]],
         steps=RankSteps(source=facts["steps"], **parts["steps"]),
         **{name: facts[name] for name in _FACTS},
@@ -160,6 +167,10 @@ def _check(record: RankRecord) -> None:
         and (np.diff(chain.time) >= 0).all()
         and (chain.ns >= 0).all()
         and (chain.blocked >= 0).all()
+        and (chain.slack >= -1).all()
+        and (chain.rest >= 0).all()
+        and ((chain.launch != NO_TIME) | (chain.slack < 0)).all()
+        and _are_syncs(record)
         and _within(calls.signature, len(record.signatures))
         and _within(chain.call[chain.call >= 0], len(calls))
         and _within(chain.label, len(record.labels))
@@ -173,6 +184,19 @@ def _check(record: RankRecord) -> None:
     )
     if not is_possible:
         raise ValueError("a value is impossible")
+
+
+def _are_syncs(record: RankRecord) -> bool:
+    """Whether each wait of the host is before the launch of an event."""
+    syncs = record.syncs
+    return bool(
+        len(syncs.ns) == len(syncs.after) == len(syncs)
+        and (np.diff(syncs.event) > 0).all()
+        and _within(syncs.event, len(record.chain))
+        and (record.chain.slack[syncs.event] >= 0).all()
+        and (syncs.ns >= 0).all()
+        and (syncs.after >= 0).all()
+    )
 
 
 def _is_in_order(record: RankRecord) -> bool:

@@ -11,6 +11,7 @@ from fastprof._core._groups import sum_where
 from fastprof._core._pools import alike
 from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple
+from fastprof._system.threads import computed_once
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.gpu_work import COMMUNICATION, Gaps, GpuWork, owners, work_of_device
 from fastprof.analysis.gpu_work import COPY as COPIES
@@ -25,12 +26,14 @@ from fastprof.model.trace import NO_TIME
 from fastprof.profile.data import ProfileData
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 from fastprof.ranks.files import TraceFile
+from fastprof.ranks.run.host import Held, Launches, Pieces, host_times, latency
 from fastprof.ranks.run.record import (
     ARRIVED,
     BOUNDARY,
     COMPUTE,
     COPY,
     FIRST_CAUSE,
+    HOST_KINDS,
     WAITED,
     Calls,
     Chain,
@@ -38,6 +41,7 @@ from fastprof.ranks.run.record import (
     RankRecord,
     RankSteps,
     Signature,
+    Syncs,
 )
 
 _LOCATED: Final = 100_000  # ns; the places of shorter gaps are not told
@@ -45,6 +49,7 @@ _LOCATED: Final = 100_000  # ns; the places of shorter gaps are not told
 _OF_GPU: Final = (
     Cause.DEPENDENCY, Cause.LATENCY, Cause.SYNC, Cause.BLOCKING_COPY, Cause.UNKNOWN,
 )  # fmt: skip
+_QUEUED: Final = (Cause.DEPENDENCY, Cause.LATENCY)  # the next work is launched before it begins
 _FOLLOWS_NS: Final = 20_000  # from the end of a call to the start of one that waits for it
 _PENDING: Final = 8  # calls examined for the one that work waits for
 
@@ -129,13 +134,13 @@ class _Shared:
 
     def record(self, pid: int, device: int, work: GpuWork) -> dict[str, Any]:
         """The columns of a rank."""
-        calls, signatures, launch = self._calls(work)
+        calls, signatures, rows, launch = self._calls(work)
         steps = self._steps(pid, device)
         channel = np.array([one.channel for one in signatures] or [0], np.int32)[calls.signature]
-        chain, labels = _ChainMaker(self, work, calls, launch, channel, steps).chain()
+        chain, syncs, labels = _ChainMaker(self, work, calls, rows, launch, channel, steps).chain()
         return {
-            "calls": calls, "signatures": signatures, "chain": chain, "labels": labels,
-            "steps": steps,
+            "calls": calls, "signatures": signatures, "chain": chain, "syncs": syncs,
+            "labels": labels, "steps": steps,
         }  # fmt: skip
 
     def _steps(self, pid: int, device: int) -> RankSteps:
@@ -152,8 +157,8 @@ class _Shared:
             windows.is_counted[rows],
         )
 
-    def _calls(self, work: GpuWork) -> tuple[Calls, list[Signature], Int64]:
-        """The calls of a rank, their signatures, and when they were launched."""
+    def _calls(self, work: GpuWork) -> tuple[Calls, list[Signature], Int32, Int64]:
+        """The calls of a rank, their signatures, first kernels, and when they were launched."""
         profile, is_comm = self.profile, work.kind == COMMUNICATION
         rows, start, end = work.rows[is_comm], work.start[is_comm], work.end[is_comm]
         launch = numbers(profile, "launch_start")[rows]
@@ -167,7 +172,7 @@ class _Shared:
         channel = np.unique(stream, return_inverse=True)[1][first] if len(rows) else stream[:0]
         ids, signatures = self._signatures(rows[first], channel)
         seq = self.messages.number[rows[first]]
-        return Calls(start[first], last, ids, seq), signatures, launch[first]
+        return Calls(start[first], last, ids, seq), signatures, rows[first], launch[first]
 
     def _signatures(self, rows: Int32, channel: npt.NDArray[Any]) -> tuple[Int32, list[Signature]]:
         """The signature of the call of each kernel."""
@@ -220,6 +225,27 @@ class _Pieces(NamedTuple):
     gap_end: Int64
 
 
+class _Entries(NamedTuple):
+    """Parts of pieces of a chain.
+
+    Parameters
+    ----------
+    piece : int64 [parts]
+    label : int32 [parts]
+    ns : int64 [parts]
+    count : int32 [parts], kernels that begin in the part
+    """
+
+    piece: Int64
+    label: Int32
+    ns: Int64
+    count: Int32
+
+    def joined(self, others: _Entries) -> _Entries:
+        """These and others."""
+        return _Entries._make(map(np.concatenate, zip(self, others, strict=True)))
+
+
 class _ChainMaker:
     """Computes the chain of one rank."""
 
@@ -228,11 +254,13 @@ class _ChainMaker:
         shared: _Shared,
         work: GpuWork,
         calls: Calls,
+        rows: Int32,
         launch: Int64,
         channel: Int32,
         steps: RankSteps,
     ) -> None:
         self._shared, self._calls, self._steps = shared, calls, steps
+        self._call_rows = rows
         self._work = work.take(np.flatnonzero(work.kind != COMMUNICATION))
         starts = [array[:1] for array in (self._work.start, calls.start) if len(array)]
         ends = [array.max(keepdims=True) for array in (self._work.end, calls.end) if len(array)]
@@ -282,8 +310,8 @@ class _ChainMaker:
         )
         return result
 
-    def chain(self) -> tuple[Chain, list[Label]]:
-        """The chain and its labels."""
+    def chain(self) -> tuple[Chain, Syncs, list[Label]]:
+        """The chain, the waits of the host, and the labels."""
         pieces = self._pieces()
         gap, cause, ns, target = self._causes(pieces)
         waited = target >= 0
@@ -292,27 +320,50 @@ class _ChainMaker:
         time, kind, call = self._events(np.flatnonzero(blocked))
         labels, ids = self._idle_labels(pieces, gap[~waited], cause[~waited])
         place = np.searchsorted(time, pieces.end[gap[~waited]], "left")
-        idle = place, ids, ns[~waited], np.zeros(len(ids), np.int32)
-        work = self._own_work(time)
-        entries = [np.concatenate([work[i], idle[i]]) for i in range(len(idle))]
-        is_wait = kind == WAITED
-        launch = self._launches_after(pieces, gap[waited], target[waited])
-        return _summed(
-            self._begin,
-            time,
-            kind,
-            call,
-            np.where(is_wait, np.append(blocked, 0)[call], 0),
-            np.where(is_wait, np.append(launch, NO_TIME)[call], NO_TIME),
-            entries,
-        ), labels
+        idle = _Entries(place, ids, ns[~waited], np.zeros(len(ids), np.int32))
+        rows, work = self._own_work(time)
+        blocked = np.where(kind == WAITED, np.append(blocked, 0)[call], 0)
+        ends = _ends(time - blocked, work, idle, cause[~waited])
+        held, syncs = host_times(
+            self._launches(rows, work, kind, call, ends.work),
+            ends,
+            self._shared.host.states,
+            self._latency,
+        )
+        return (
+            _summed(self._begin, time, kind, call, blocked, held, work.joined(idle)),
+            syncs,
+            labels,
+        )
 
-    def _launches_after(self, pieces: _Pieces, piece: Int64, target: Int32) -> Int64:
-        """[calls] When the work was launched that waits for each call."""
-        launched = np.append(numbers(self._shared.profile, "launch_start"), NO_TIME)
-        result = np.full(len(self._calls), NO_TIME)
-        np.maximum.at(result, target, launched[pieces.after[piece]])
-        return result
+    def _launches(
+        self, rows: Int64, work: _Entries, kind: UInt8, call: Int32, total: Int64
+    ) -> Launches:
+        """The launches of work and calls, in order of piece.
+
+        rows : int64 [parts of work], of `GpuWork`; total : int64 [pieces], ns of work
+        """
+        profile, first = self._shared.profile, np.flatnonzero(work.count)
+        before = np.cumsum(work.ns) - work.ns
+        of_piece = np.cumsum(total)
+        piece = work.piece[first]
+        kernel = self._work.rows[rows[first]]
+        events = np.flatnonzero(kind == ARRIVED)
+        own = call[events]
+        at = np.searchsorted(piece, events, "right")
+        api = profile.api
+        kernel_call, own_call = (
+            take(api.of_kernel, rows) for rows in (kernel, self._call_rows[own])
+        )
+        columns = (
+            (piece, events),
+            (numbers(profile, "launch_start")[kernel], self._launch[own]),
+            (self._work.start[rows[first]], self._arrival[own]),
+            (of_piece[piece] - before[first], np.zeros(len(own), np.int64)),
+            (take(api.thread, kernel_call), take(api.thread, own_call)),
+            (take(api.end, kernel_call, NO_TIME), take(api.end, own_call, NO_TIME)),
+        )
+        return Launches._make(np.insert(one, at, other) for one, other in columns)
 
     def _pieces(self) -> _Pieces:
         """The gaps between work other than communication, in pieces."""
@@ -354,7 +405,20 @@ class _ChainMaker:
         ns = np.concatenate([parts.ns, length[other]])
         pending = self._pending(pieces)
         target = np.where(np.isin(cause, _OF_GPU), pending[piece], np.int32(-1))
+        # Work that is launched as the call ends begins when it does because of its launch.
+        queued = np.flatnonzero((target >= 0) & np.isin(cause, _QUEUED))
+        launched = np.append(numbers(self._shared.profile, "launch_start"), NO_TIME)
+        launched = launched[pieces.after[piece[queued]]]
+        late = launched > self._calls.end[target[queued]] - self._latency // 2
+        target[queued[late]] = -1
         return piece, cause, ns, target.astype(np.int32)
+
+    @computed_once
+    def _latency(self) -> int:
+        """ns, see `latency`."""
+        work = self._work
+        launched = numbers(self._shared.profile, "launch_start")[work.rows]
+        return latency(work.start, launched, self._before[:-1])
 
     def _pending(self, pieces: _Pieces) -> Int32:
         """The call that work waits for in each piece, -1 for none.
@@ -393,8 +457,8 @@ class _ChainMaker:
         order = np.lexsort((np.append(self._launch, 0)[call], kind, time))
         return time[order], kind[order], call[order].astype(np.int32)
 
-    def _own_work(self, time: Int64) -> tuple[Int64, Int32, Int64, Int32]:
-        """Piece, label, ns and count of the work, where no earlier work runs."""
+    def _own_work(self, time: Int64) -> tuple[Int64, _Entries]:
+        """The work where no earlier work runs, cut at events, in order of time; and its rows."""
         work = self._work
         start, end = np.maximum(work.start, self._before[:-1]), work.end
         rows = np.flatnonzero(end > start)
@@ -407,7 +471,8 @@ class _ChainMaker:
         low = np.where(number > 0, cut[first[part] + number - 1], start[part])
         high = np.where(number < n[part] - 1, cut[first[part] + number], end[part])
         label = self._shared.label_of_kernel[work.rows[rows]][part]
-        return first[part] + number, label, high - low, (number == 0).astype(np.int32)
+        is_first = (number == 0).astype(np.int32)
+        return rows[part], _Entries(first[part] + number, label, high - low, is_first)
 
     def _idle_labels(
         self, pieces: _Pieces, piece: Int64, cause: UInt8
@@ -458,14 +523,28 @@ def _latest(work: GpuWork) -> Int64:
     return np.maximum.accumulate(np.where(is_new, np.arange(len(work)), 0))
 
 
+def _ends(end: Int64, work: _Entries, idle: _Entries, cause: UInt8) -> Pieces:
+    """What each piece consists of. end : int64 [pieces], ns; cause : uint8 [idle]"""
+    n = len(end)
+    is_of_host = np.zeros(len(Cause), bool)
+    is_of_host[[kind - FIRST_CAUSE for kind in HOST_KINDS]] = True
+    of_host, piece = is_of_host[cause], idle.piece.astype(np.int32)
+    return Pieces(
+        end,
+        sum_where(work.piece.astype(np.int32), work.ns, None, n),
+        sum_where(piece[~of_host], idle.ns[~of_host], None, n),
+        sum_where(piece[of_host], idle.ns[of_host], None, n),
+    )
+
+
 def _summed(
     begin: int,
     time: Int64,
     kind: UInt8,
     call: Int32,
     blocked: Int64,
-    launch: Int64,
-    entries: list[npt.NDArray[Any]],
+    held: Held,
+    entries: _Entries,
 ) -> Chain:
     """The chain with one entry for each label of a piece."""
     piece, label, ns, count = entries
@@ -482,7 +561,7 @@ def _summed(
         kind=kind,
         call=call,
         blocked=blocked,
-        launch=launch,
+        **held._asdict(),
         offsets=np.searchsorted(piece[order], np.arange(len(time) + 1)),
         label=label[order].astype(np.int32),
         ns=total[order],

@@ -22,6 +22,7 @@ from fastprof.ranks.run.record import (
     BOUNDARY,
     COMPUTE,
     KINDS_OF_LABELS,
+    NO_SYNCS,
     WAITED,
     Calls,
     Chain,
@@ -123,9 +124,11 @@ class Rank:
             chain=Chain(
                 begin=int(self._clock([0])[0]), time=self._clock(time.tolist()),
                 kind=kind.astype(np.uint8), call=call.astype(np.int32), blocked=blocked,
-                launch=np.full(len(time), NO_TIME), offsets=offsets.astype(np.int64),
+                launch=np.full(len(time), NO_TIME), slack=np.full(len(time), -1, np.int32),
+                rest=np.zeros(len(time), np.int32), offsets=offsets.astype(np.int64),
                 label=label.astype(np.int32), ns=ns, count=count.astype(np.int32),
             ),
+            syncs=NO_SYNCS,
             labels=list(self.labels),
             steps=self._record_steps(),
             **{
