@@ -71,9 +71,7 @@ def _rank(text: str, value: str, numbers: Sequence[int]) -> int:
     return texts.index(value)
 
 
-def like_median(
-    peers: Peers, ranks: Sequence[int], kinds: Kinds | None, text: str = ""
-) -> Change:
+def like_median(peers: Peers, ranks: Sequence[int], kinds: Kinds | None, text: str = "") -> Change:
     """Work whose time of some kinds is that of the median rank at each position.
 
     ranks : those that change; kinds : of labels, None for all
@@ -164,9 +162,7 @@ class _Mover:
             rank, extra
         )
 
-    def _share(
-        self, rank: int, kinds: Kinds | None, time: Floats, usual: Floats
-    ) -> Floats | float:
+    def _share(self, rank: int, kinds: Kinds | None, time: Floats, usual: Floats) -> Floats | float:
         """The share of some kinds in the time of the host that is more than the target.
 
         Where the rank has more kernels, their work has all of it; elsewhere causes of idle time
@@ -192,7 +188,8 @@ class _Mover:
         shown = np.minimum(of_all, excess)[some] / np.maximum(excess[some], 1)
         result[some] += shown * (of_kinds[some] / of_all[some] - usual_share)
         result[has_more] = 0
-        return np.clip(result, 0, 1)
+        shares: Floats = np.clip(result, 0, 1)
+        return shares
 
     def _times(self, rank: int, measure: Measure) -> tuple[Floats, Floats]:
         """[positions] The times of a rank, and the target."""

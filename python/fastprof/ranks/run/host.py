@@ -31,7 +31,7 @@ class Launches(NamedTuple):
     ----------
     piece : int64 [launches], that in which the work begins
     launch, start : int64 [launches], ns; NO_TIME for an unknown launch
-    rest : int64 [launches], ns of the rank's work from the begin of this one to the end of the piece
+    rest : int64 [launches], ns of work from the begin of this one to the end of the piece
     thread : int32 [launches], that launches, -1 if unknown
     done : int64 [launches], ns, when the call that launches returns, NO_TIME if unknown
     """
@@ -100,8 +100,8 @@ def host_times(
     events = np.flatnonzero(has)
     launch[events], thread[events] = _so_far(launch[events], thread[events])
     syncs = _syncs(launch[events], thread[events], _blocked(launches), states)
-    rest = np.minimum(rest, _MOST_SLACK).astype(np.int32)
-    return Held(launch, slack, rest), Syncs(events[syncs.event], syncs.ns, syncs.after)
+    held = Held(launch, slack, np.minimum(rest, _MOST_SLACK).astype(np.int32))
+    return held, Syncs(events[syncs.event], syncs.ns, syncs.after)
 
 
 def _allowed(launches: Launches, pieces: Pieces, ns: int) -> tuple[Int64, Int64]:

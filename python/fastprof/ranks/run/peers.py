@@ -35,6 +35,9 @@ class Measure(NamedTuple):
     kinds: tuple[int, ...] | None = None
 
 
+WORK: Final = Measure()
+
+
 @dataclass(frozen=True, eq=False)
 class Peers:
     """Classes of ranks whose sequences of collectives agree.
@@ -92,7 +95,7 @@ class Peers:
         """Whether the launches of a rank are known, so that its host is apart from its chain."""
         return bool((self.records[rank].chain.slack >= 0).any())
 
-    def time(self, rank: int, measure: Measure = Measure()) -> Int64:
+    def time(self, rank: int, measure: Measure = WORK) -> Int64:
         """[events] A time of each event of a rank, ns."""
         record, kinds = self.records[rank], measure.kinds
         if measure.of == HOST:
@@ -111,9 +114,7 @@ class Peers:
         time = np.bincount(piece[own], ns[own], len(chain)).astype(np.int64)
         return time - self.time(rank, Measure(LATE, kinds))
 
-    def of_positions(
-        self, number: int, measure: Measure = Measure()
-    ) -> tuple[list[int], Floats, int]:
+    def of_positions(self, number: int, measure: Measure = WORK) -> tuple[list[int], Floats, int]:
         """A time at each position of a class, NaN where a rank has none.
 
         Returns
@@ -131,7 +132,7 @@ class Peers:
                 time[row] = self.at_positions(rank, measure)
         return ranks, time, first
 
-    def at_positions(self, rank: int, measure: Measure = Measure()) -> Floats:
+    def at_positions(self, rank: int, measure: Measure = WORK) -> Floats:
         """[positions] The row of a rank, see `of_positions`."""
         first, n = self._range(int(self.of_rank[rank]))
         place = self.positions(rank) - first
@@ -163,7 +164,7 @@ class Peers:
     def _ranges(self) -> dict[int, tuple[int, int]]:
         return {}
 
-    def usual(self, number: int, measure: Measure = Measure()) -> Floats:
+    def usual(self, number: int, measure: Measure = WORK) -> Floats:
         """[positions] The median over the ranks of a class; of two, the shorter; NaN where no rank
         has a time, see `of_positions`."""
         key = number, measure

@@ -17,7 +17,6 @@ from fastprof._core import _replay
 from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._system.threads import computed_once
 from fastprof.model.arrays import Int32, Int64, UInt8, unique
-from fastprof.model.trace import NO_TIME
 from fastprof.ranks.run.record import (
     ARRIVED,
     WAITED,
@@ -434,13 +433,14 @@ class _Graph:
                 continue
             own = int(events.rank[row])
             local = row - int(events.bounds[own]) + self._selected[own].first
-            kind, ns, lag = int(self.kind[node]), int(part["own"]), int(part["lag"])
+            kind, length, lag = int(self.kind[node]), int(part["own"]), int(part["lag"])
             if kind == HOST or (kind == CHAIN and lag < 0):
-                ns, lag = ns + lag, 0  # a wait of the host; the end of the work, after its launch
+                # A wait of the host; the end of the work, after its launch.
+                length, lag = length + lag, 0
             before = {CHAIN: WAIT, WAIT: WAIT, BEGIN: BEGIN}.get(kind, ARRIVAL)
-            for name, time in ((kind, ns), (before, int(part["before"]) + lag)):
-                if time:
-                    yield PathPart(name, own, local, time)
+            for name, ns in ((kind, length), (before, int(part["before"]) + lag)):
+                if ns:
+                    yield PathPart(name, own, local, ns)
 
 
 class _Events:
@@ -504,7 +504,6 @@ class _Events:
         self.blocked = np.concatenate(blocked)
         self.call, self.earlier_call = np.concatenate(calls), np.concatenate(earlier)
         self.base = np.array(base, np.int64)
-
 
     def last_before(self, events: Int64, time: Int64) -> Int64:
         """The last event of the same rank up to some times and before some events, -1 for none."""

@@ -36,7 +36,7 @@ _PARTS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "syncs": ("event", "ns", "after"),
     "steps": ("number", "start", "end", "is_counted"),
-}
+}  # fmt: skip
 _MOST_RANKS: Final = 1 << 31
 _OF_EVENTS: Final = ("time", "kind", "call", "blocked", "launch", "slack", "rest")
 _FACTS: Final = (

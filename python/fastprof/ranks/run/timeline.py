@@ -233,17 +233,22 @@ class _Entries(NamedTuple):
     piece : int64 [parts]
     label : int32 [parts]
     ns : int64 [parts]
-    count : int32 [parts], kernels that begin in the part
+    kernels : int32 [parts], that begin in the part
     """
 
     piece: Int64
     label: Int32
     ns: Int64
-    count: Int32
+    kernels: Int32
 
     def joined(self, others: _Entries) -> _Entries:
         """These and others."""
-        return _Entries._make(map(np.concatenate, zip(self, others, strict=True)))
+        return _Entries(
+            np.concatenate([self.piece, others.piece]),
+            np.concatenate([self.label, others.label]),
+            np.concatenate([self.ns, others.ns]),
+            np.concatenate([self.kernels, others.kernels]),
+        )
 
 
 class _ChainMaker:
@@ -343,7 +348,7 @@ class _ChainMaker:
 
         rows : int64 [parts of work], of `GpuWork`; total : int64 [pieces], ns of work
         """
-        profile, first = self._shared.profile, np.flatnonzero(work.count)
+        profile, first = self._shared.profile, np.flatnonzero(work.kernels)
         before = np.cumsum(work.ns) - work.ns
         of_piece = np.cumsum(total)
         piece = work.piece[first]

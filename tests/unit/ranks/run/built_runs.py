@@ -54,7 +54,9 @@ class Rank:
         self.now = 0  # true time, ns
         self.calls: list[tuple[int, int, Signature, int]] = []
         self.labels: list[Label] = []
-        self._events: list[tuple[int, int, int, int]] = []  # time, kind, call, blocked
+        # time, kind, call, blocked, launch, slack, rest
+        self._events: list[tuple[int, int, int, int, int, int, int]] = []
+        self._launch: tuple[int, int] | None = None  # of the piece, and when its work begins
         self._pieces: list[dict[int, list[int]]] = [{}]
         self._steps: list[int] = []
         self._seq: dict[object, int] = {}
@@ -69,6 +71,11 @@ class Rank:
         entry[0] += ns
         entry[1] += kind < 2
         self.now += ns
+        return self
+
+    def launch(self, at: int) -> Rank:
+        """The host launches the rest of the work up to the next event at some time."""
+        self._launch = at, max(self.now, at)
         return self
 
     def step(self) -> Rank:
@@ -95,7 +102,13 @@ class Rank:
         self._event(WAITED, call, blocked)
 
     def _event(self, kind: int, call: int = -1, blocked: int = 0) -> None:
-        self._events.append((self.now, kind, call, blocked))
+        held = NO_TIME, -1, 0
+        if self._launch is not None:
+            at, begin = self._launch
+            end = self.now - blocked
+            held = at, begin - at, max(end - begin, 0)
+        self._launch = None
+        self._events.append((self.now, kind, call, blocked, *held))
         self._pieces.append({})
 
     def _clock(self, times: Iterable[int]) -> np.ndarray:
@@ -106,7 +119,10 @@ class Rank:
         """What a worker would return."""
         if not self._events or self._pieces[-1]:
             self._event(BOUNDARY)  # the end of the capture
-        time, kind, call, blocked = np.array(self._events, np.int64).T
+        time, kind, call, blocked, launch, slack, rest = np.array(self._events, np.int64).T
+        known = slack >= 0
+        launch = launch.copy()
+        launch[known] = self._clock(launch[known].tolist())
         pieces = self._pieces[: len(time)]
         entries = [(label, *entry) for piece in pieces for label, entry in piece.items()]
         label, ns, count = np.array(entries, np.int64).reshape(-1, 3).T
@@ -124,8 +140,8 @@ class Rank:
             chain=Chain(
                 begin=int(self._clock([0])[0]), time=self._clock(time.tolist()),
                 kind=kind.astype(np.uint8), call=call.astype(np.int32), blocked=blocked,
-                launch=np.full(len(time), NO_TIME), slack=np.full(len(time), -1, np.int32),
-                rest=np.zeros(len(time), np.int32), offsets=offsets.astype(np.int64),
+                launch=launch, slack=slack.astype(np.int32), rest=rest.astype(np.int32),
+                offsets=offsets.astype(np.int64),
                 label=label.astype(np.int32), ns=ns, count=count.astype(np.int32),
             ),
             syncs=NO_SYNCS,

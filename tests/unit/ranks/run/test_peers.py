@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from fastprof.ranks.run.peers import Measure
 from unit.ranks.run.built_runs import LOADING, Rank, exchange, ranks, run_of, send, steps_of
 
 WORKS = [[100_000, 110_000, 90_000, 100_000]] * 4
@@ -59,14 +60,14 @@ def test_a_rank_with_other_collectives_is_no_peer():
     assert peers.of_rank.tolist() == [0, 0, 1]
 
 
-def test_time_by_kind_of_each_piece():
+def test_the_time_of_each_piece():
     (rank,) = ranks(1)
     rank.work(10).work(5, kind=LOADING)
     exchange([rank], transfer=100)
     rank.work(7)
     peers = run_of([rank]).peers
-    assert peers.time_by_kind(0).tolist() == [15, 0, 7]  # before the arrival, the wait, after it
-    assert peers.time_by_kind(0, [LOADING]).tolist() == [5, 0, 0]
+    assert peers.time(0).tolist() == [15, 0, 7]  # before the arrival, the wait, after it
+    assert peers.time(0, Measure(kinds=(LOADING,))).tolist() == [5, 0, 0]
     assert peers.positions(0).tolist() == [0, 1, 1]
 
 

@@ -5,7 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from fastprof.ranks.run.replay import CHAIN, MEMBER, WAIT, Change, RunReplay
+from fastprof.ranks.run.replay import CHAIN, HOST, MEMBER, WAIT, Change, RunReplay
+from unit.ranks.run.built_runs import HOST as HOST_BOUND
 from unit.ranks.run.built_runs import Rank, exchange, ranks, run_of, send, steps_of
 
 RNG = random.Random(7)
@@ -67,13 +68,13 @@ def test_unchanged_with_messages():
 
 def test_a_faster_rank_that_others_wait_for_shortens_their_steps():
     run = run_of(steps_of(ranks(2), [[100_000, 500_000]] * 4, calls=1, transfer=50_000))
-    half = [None, run.peers.time_by_kind(1) // 2]
+    half = [None, run.peers.time(1) // 2]
     assert run.replay.run(Change("", half)).tolist() == [[300_000] * 4] * 2
 
 
 def test_a_faster_rank_that_nobody_waits_for_changes_nothing():
     run = run_of(steps_of(ranks(2), [[100_000, 500_000]] * 4, calls=1))
-    assert run.replay.run(Change("", [run.peers.time_by_kind(0) * 0, None])).tolist() == (
+    assert run.replay.run(Change("", [run.peers.time(0) * 0, None])).tolist() == (
         run.replay.recorded.tolist()
     )
 
@@ -103,7 +104,7 @@ def test_the_critical_path_follows_the_last_rank():
 
 def test_the_critical_path_changes_with_the_run():
     run = run_of(steps_of(ranks(3), [[100_000, 500_000, 200_000]] * 3, calls=1))
-    change = Change("", [None, run.peers.time_by_kind(1) // 5, None])
+    change = Change("", [None, run.peers.time(1) // 5, None])
     assert {part.rank for part in run.replay.path(change) if part.kind == CHAIN} >= {2}
 
 
@@ -118,3 +119,65 @@ def test_transfers_scale(transfer):
     run = run_of(steps_of(ranks(2), [[100_000, 100_000]] * 3, calls=1, transfer=80_000))
     replayed = run.replay.run(Change("", [None, None], transfer))
     assert replayed.tolist() == [[100_000 + round(80_000 * transfer)] * 3] * 2
+
+
+LATE = 150_000  # ns after the begin of a step, the host launches the work after the exchange
+
+
+def launched(late=LATE, idle=0, n_steps=3):
+    """Steps of 100 us, an exchange of 200 us, and 100 us that the host launches after `late`.
+
+    It launches that of rank 1 `idle` later than the exchange ends.
+    """
+    everyone = ranks(2)
+    for _ in range(n_steps):
+        begin = everyone[0].now
+        for rank in everyone:
+            rank.step().launch(begin).work(100_000)
+        exchange(everyone, transfer=200_000)
+        for rank, gap in zip(everyone, (0, idle), strict=True):
+            if gap:
+                rank.work(gap, kind=HOST_BOUND).launch(rank.now)
+            else:
+                rank.launch(begin + late)
+            rank.work(100_000 + idle - gap)
+    return run_of([rank.step() for rank in everyone])
+
+
+@pytest.mark.parametrize("idle", [0, 50_000])
+def test_unchanged_with_launches(idle):
+    run = launched(idle=idle)
+    assert run.replay.recorded.tolist() == lengths(run).tolist()
+
+
+@pytest.mark.parametrize("late", [50_000, 150_000, 250_000])
+def test_work_that_waits_less_is_held_up_by_its_launch(late):
+    run = launched(late=late, n_steps=1)
+    (step,) = set(run.replay.run(Change("", [None, None], 0)).ravel().tolist())
+    assert step == max(100_000, late) + 100_000
+
+
+def test_a_faster_host_launches_earlier():
+    run = launched(idle=50_000, n_steps=1)
+    assert set(run.replay.recorded.ravel().tolist()) == {450_000}
+    own = run.records[1].host_time()
+    ahead = np.where(own > 0, own - 50_000, own)
+    # The work of rank 1 then follows the exchange, as that of rank 0 does.
+    steps = run.replay.run(Change("", [None, None], host=[None, ahead]))
+    assert steps.tolist() == [[450_000], [400_000]]
+
+
+def test_work_that_holds_up_its_own_end_counts_after_its_launch():
+    """The piece is launched late, and its work takes half the time."""
+    run = launched(idle=50_000, n_steps=1)
+    half = run.peers.time(1) // 2
+    (step,) = run.replay.run(Change("", [None, half]))[1].tolist()
+    # 100 us of rank 0, the exchange, 50 us until the launch, 50 us of work.
+    assert step == 100_000 + 200_000 + 50_000 + 50_000
+
+
+def test_the_critical_path_goes_over_the_host():
+    run = launched(idle=50_000, n_steps=1)
+    parts = {(part.kind, part.rank): part.ns for part in run.replay.path()}
+    assert sum(parts.values()) == 450_000
+    assert parts[HOST, 1] == 350_000 or parts[CHAIN, 0] == 250_000  # both ranks end together
