@@ -20,7 +20,6 @@ from bench.ranks.program import Collective, Compute, Groups, Program, Wait
 from bench.ranks.programs import tp_dp
 from bench.ranks.simulate import COMMUNICATION, IDLE, LATENCY, Int64, Run
 from fastprof.analysis.idle.causes import Cause
-from fastprof.model.trace import NO_TIME
 from fastprof.ranks.files import TraceFile
 from fastprof.ranks.run.record import (
     ARRIVED,
@@ -264,8 +263,8 @@ class _Maker:
         return Chain(
             begin=0, time=np.concatenate(time)[order], kind=kind[order],
             call=call[order].astype(np.int32), blocked=blocked[order],
-            launch=np.full(len(order), NO_TIME), slack=np.full(len(order), -1, np.int32),
-            rest=np.zeros(len(order), np.int32),
+            slack=np.full(len(order), -1, np.int32),
+            **dict.fromkeys(("lead", "rest"), np.zeros(len(order), np.int32)),
             offsets=np.searchsorted(piece, np.arange(len(order) + 1)),
             label=label, ns=ns[row, column],
             count=self._kernels[row, label].astype(np.int32),

@@ -18,6 +18,7 @@ from bench.ranks import faults, records
 from bench.ranks.simulate import simulate
 from fastprof.ranks.run.record import RecordedFile
 from fastprof.ranks.run.result import RunData
+from fastprof.ranks.run.text import lines_of, tables_of
 
 MIB = 1 << 20
 
@@ -60,8 +61,8 @@ def measure(files: list[RecordedFile], until: str, clock: str) -> None:
         "causes": lambda: run.explained,
         "replay": lambda: run.replay,
         "cost of causes": lambda: run.cause_rows,
-        "lines": lambda: run.lines(),
-        "tables": lambda: run.tables(),
+        "lines": lambda: lines_of(run),
+        "tables": lambda: tables_of(run),
     }
     for name, stage in stages.items():
         begin, processor = time.perf_counter(), time.process_time()
@@ -70,7 +71,7 @@ def measure(files: list[RecordedFile], until: str, clock: str) -> None:
         print(f"{name:28}{seconds:8.2f} s {used:8.2f} s {peak_memory() / MIB:8.0f} MiB", flush=True)
         if name == until:
             return
-    print("\n".join(run.lines()))
+    print("\n".join(lines_of(run)))
 
 
 def main() -> None:

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof.model.arrays import Int64
+from fastprof.ranks.run.graph import Change
 from fastprof.ranks.run.peers import COUNT, HOST, LATE, Measure, Peers
 from fastprof.ranks.run.record import ARRIVED, COMPUTE, KINDS_OF_LABELS
-from fastprof.ranks.run.replay import Change
 
 Floats = npt.NDArray[np.float64]
 Work = list[Int64 | None]  # of ranks, int64 [events], see `Change`

@@ -10,8 +10,8 @@ import numpy as np
 from fastprof._system.classes import NamedTuple
 from fastprof.analysis.idle.causes import Cause
 from fastprof.model.arrays import Int64
+from fastprof.ranks.run.graph import BEGIN, CHAIN, HOST, MEMBER, PathPart
 from fastprof.ranks.run.record import FIRST_CAUSE, HOST_KINDS, KINDS_OF_LABELS, Label, RankRecord
-from fastprof.ranks.run.replay import BEGIN, CHAIN, HOST, MEMBER, PathPart
 
 HOST_BOUND: Final = KINDS_OF_LABELS[FIRST_CAUSE + Cause.HOST_BOUND]
 TRANSFER, LATENCY, START = "transfer", "latency", "start"

@@ -61,7 +61,7 @@ class Pieces(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What holds up pieces: columns of `Chain`."""
+    """What holds up pieces: `launch`, `slack` and `rest` of `Chain`."""
 
     launch: Int64
     slack: Int32
@@ -94,7 +94,8 @@ def host_times(
         allowed[piece] = np.maximum.reduceat(begin + after, first)
         is_last = begin + after == allowed[launches.piece]
         rest[launches.piece[is_last]] = after[is_last]
-    has = launch != NO_TIME
+    # Launched longer ago than 2 s: by captured graphs, or while a debugger runs.
+    has = (launch != NO_TIME) & (pieces.end - launch <= _MOST_SLACK // 2)
     allowed = np.where(has & (pieces.of_host == 0), allowed, pieces.end)
     slack = np.where(has, np.clip(pieces.end - allowed, 0, _MOST_SLACK), -1).astype(np.int32)
     events = np.flatnonzero(has)

@@ -11,6 +11,7 @@ from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._version import __version__
 from fastprof.analysis.idle.causes import CAUSES, Cause
 from fastprof.model.arrays import Int32, Int64, UInt8
+from fastprof.model.trace import NO_TIME
 from fastprof.ops.collectives.messages import ALL_TO_ALL, GATHER, SCATTER
 from fastprof.ranks.files import TraceFile
 
@@ -137,8 +138,8 @@ class Chain:
         is launched; BOUNDARY: a step begins or ends, or the capture ends.
     call : int32 [events], row of Calls; -1 for boundaries
     blocked : int64 [events], ns
-    launch : int64 [events], ns, when the host had launched the work and the calls up to the event:
-        the latest such time; the smallest int64 if the piece tells none
+    lead : int32 [events], ns, to the event from the latest launch of work and calls up to it; 0
+        without a launch
     slack : int32 [events], ns, how much sooner the piece could end if only its launches held it up;
         0: it ends when it does because of the host; -1 without a launch
     rest : int32 [events], ns, the part of the piece that follows the launch that holds it up most
@@ -153,7 +154,7 @@ class Chain:
     kind: UInt8
     call: Int32
     blocked: Int64
-    launch: Int64
+    lead: Int32
     slack: Int32
     rest: Int32
     offsets: Int64
@@ -163,6 +164,11 @@ class Chain:
 
     def __len__(self) -> int:
         return len(self.time)
+
+    @property
+    def launch(self) -> Int64:
+        """[events] When the latest launch up to each event was, ns; NO_TIME without a launch."""
+        return np.where(self.slack >= 0, self.time - self.lead, NO_TIME)
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,11 +28,12 @@ from fastprof.ranks.run.causes import (
 from fastprof.ranks.run.changes import kinds_of_causes, no_slower, parse_change
 from fastprof.ranks.run.clocks import Clocks, estimated_clocks, hosts_of, recorded_clocks
 from fastprof.ranks.run.critical import CriticalPath, critical_path, path_rows
+from fastprof.ranks.run.graph import Change
 from fastprof.ranks.run.groups import group_rows, stage_rows, waiting_rows
 from fastprof.ranks.run.match import Instances, match
 from fastprof.ranks.run.peers import Peers, peers_of
 from fastprof.ranks.run.record import Label, RankRecord, RecordedFile
-from fastprof.ranks.run.replay import Change, RunReplay
+from fastprof.ranks.run.replay import RunReplay
 from fastprof.ranks.run.waits import (
     PARTS,
     UNKNOWN,

@@ -11,7 +11,6 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 
 from fastprof.model.arrays import Bools
-from fastprof.model.trace import NO_TIME
 from fastprof.ranks.files import TraceFile
 from fastprof.ranks.kept import Directory
 from fastprof.ranks.run.record import (
@@ -31,21 +30,22 @@ from fastprof.ranks.run.record import (
 _PARTS: Final[dict[str, tuple[str, ...]]] = {
     "calls": ("start", "end", "signature", "seq"),
     "chain": (
-        "time", "kind", "call", "blocked", "launch", "slack", "rest", "offsets", "label", "ns",
+        "time", "kind", "call", "blocked", "lead", "slack", "rest", "offsets", "label", "ns",
         "count",
     ),
     "syncs": ("event", "ns", "after"),
     "steps": ("number", "start", "end", "is_counted"),
 }  # fmt: skip
 _MOST_RANKS: Final = 1 << 31
-_OF_EVENTS: Final = ("time", "kind", "call", "blocked", "launch", "slack", "rest")
+_OF_EVENTS: Final = ("time", "kind", "call", "blocked", "lead", "slack", "rest")
 _FACTS: Final = (
     "format", "rank", "world_size", "place", "n_places", "pid", "device", "gpu", "n_gpus",
     "warnings",
 )  # fmt: skip
 _TYPES: Final = {
-    "signature": np.int32, "seq": np.int32, "kind": np.uint8, "call": np.int32, "slack": np.int32,
-    "rest": np.int32, "label": np.int32, "count": np.int32, "is_counted": np.bool_,
+    "signature": np.int32, "seq": np.int32, "kind": np.uint8, "call": np.int32, "lead": np.int32,
+    "slack": np.int32, "rest": np.int32, "label": np.int32, "count": np.int32,
+    "is_counted": np.bool_,
 }  # fmt: skip
 
 
@@ -169,7 +169,7 @@ def _check(record: RankRecord) -> None:
         and (chain.blocked >= 0).all()
         and (chain.slack >= -1).all()
         and (chain.rest >= 0).all()
-        and ((chain.launch != NO_TIME) | (chain.slack < 0)).all()
+        and (chain.lead >= 0).all()
         and _are_syncs(record)
         and _within(calls.signature, len(record.signatures))
         and _within(chain.call[chain.call >= 0], len(calls))

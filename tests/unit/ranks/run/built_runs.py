@@ -120,9 +120,7 @@ class Rank:
         if not self._events or self._pieces[-1]:
             self._event(BOUNDARY)  # the end of the capture
         time, kind, call, blocked, launch, slack, rest = np.array(self._events, np.int64).T
-        known = slack >= 0
-        launch = launch.copy()
-        launch[known] = self._clock(launch[known].tolist())
+        lead = np.where(slack >= 0, time - launch, 0)
         pieces = self._pieces[: len(time)]
         entries = [(label, *entry) for piece in pieces for label, entry in piece.items()]
         label, ns, count = np.array(entries, np.int64).reshape(-1, 3).T
@@ -140,8 +138,8 @@ class Rank:
             chain=Chain(
                 begin=int(self._clock([0])[0]), time=self._clock(time.tolist()),
                 kind=kind.astype(np.uint8), call=call.astype(np.int32), blocked=blocked,
-                launch=launch, slack=slack.astype(np.int32), rest=rest.astype(np.int32),
-                offsets=offsets.astype(np.int64),
+                lead=lead.astype(np.int32), slack=slack.astype(np.int32),
+                rest=rest.astype(np.int32), offsets=offsets.astype(np.int64),
                 label=label.astype(np.int32), ns=ns, count=count.astype(np.int32),
             ),
             syncs=NO_SYNCS,

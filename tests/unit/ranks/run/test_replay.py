@@ -5,7 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from fastprof.ranks.run.replay import CHAIN, HOST, MEMBER, WAIT, Change, RunReplay
+from fastprof.ranks.run.graph import CHAIN, HOST, MEMBER, WAIT, Change
+from fastprof.ranks.run.replay import RunReplay
 from unit.ranks.run.built_runs import HOST as HOST_BOUND
 from unit.ranks.run.built_runs import Rank, exchange, ranks, run_of, send, steps_of
 

@@ -272,7 +272,7 @@ EDITS: dict[str, Callable[[Path], object]] = {
             ("0/chain/blocked", "negative", first(-1)),
             ("0/chain/slack", "less than none", first(-2)),
             ("0/chain/rest", "negative", first(-1)),
-            ("0/chain/slack", "without a launch", lambda values: np.zeros(len(values), np.int32)),
+            ("0/chain/lead", "negative", first(-1)),
             ("0/syncs/event", "none", lambda values: np.array([10**6])),
             ("0/chain/ns", "negative", first(-1)),
             ("0/chain/label", "large", first(99)),
