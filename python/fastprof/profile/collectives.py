@@ -85,7 +85,7 @@ def messages_of(lookups: Lookups, read_payloads: Callable[[], HostEvents]) -> Me
     NCCL's ranges, whichever has sizes; without any, that of the kernel's name.
 
     read_payloads : reads the ranges with payloads; called for exports of Nsight Systems whose
-        operators record no sizes
+        operators lack sizes or groups
     """
     names, _ = lookups.names
     rows = np.flatnonzero(names.fits(lambda name: ops.classify(name).kind == COMMUNICATION))
@@ -101,7 +101,9 @@ def messages_of(lookups: Lookups, read_payloads: Callable[[], HostEvents]) -> Me
     ]
     of_rows = Values(pair, results)
     groups = np.full(len(rows), -1, np.int32)
-    if lookups.trace.about.format == "nsys" and any(message.size is None for message in results):
+    if lookups.trace.about.format == "nsys" and any(
+        message.size is None or message.group is None for message in results
+    ):
         own = _launched(lookups, rows, read_payloads())
         of_rows, groups = _joined(of_rows, own.message), own.call
     of_rows = of_rows.mapped(lambda message: message)
