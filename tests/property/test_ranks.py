@@ -11,8 +11,9 @@ from support.simulated_ranks import problems, random_scenario
 SEEDS = range(200 if IS_FULL else 10)
 
 
+@pytest.mark.parametrize("form", ["kineto", "nsys"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_answers_are_those_of_the_simulation(seed: int, tmp_path: Path) -> None:
-    found = problems(seed, tmp_path)
+def test_answers_are_those_of_the_simulation(seed: int, form: str, tmp_path: Path) -> None:
+    found = problems(seed, tmp_path, form)
     rmtree(tmp_path)  # some MB
     assert found == [], random_scenario(seed)

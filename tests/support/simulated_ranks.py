@@ -37,13 +37,13 @@ class Scenario:
     metadata: str
     faults: tuple[Any, ...]
 
-    def write(self, directory: Path) -> truth.Truth:
-        """Simulate it, and write its files."""
+    def write(self, directory: Path, form: str = "kineto") -> truth.Truth:
+        """Simulate it, and write its files: of torch.profiler, or exports of Nsight Systems."""
         directory.mkdir(parents=True, exist_ok=True)
         program = getattr(programs, self.program)(self.n_ranks)
         return truth.write(
             directory, program, steps=self.steps, seed=self.seed, faults=list(self.faults),
-            metadata=self.metadata,
+            form=form, metadata=self.metadata,
         )  # fmt: skip
 
 
@@ -214,24 +214,24 @@ def _of_causes(run: Ranks, answer: truth.Truth) -> list[str]:
     return result
 
 
-def problems(seed: int, directory: Path) -> list[str]:
+def problems(seed: int, directory: Path, form: str = "kineto") -> list[str]:
     """What differs in a random run."""
     scenario = random_scenario(seed)
-    answer = scenario.write(directory)
+    answer = scenario.write(directory, form)
     return compare(read(directory), answer)
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Compare runs of some seeds: FIRST LAST."""
+    """Compare runs of some seeds: FIRST LAST [FORM]."""
     import shutil
     import tempfile
 
     n_bad = 0
-    first, last = map(int, arguments)
+    first, last = map(int, arguments[:2])
     for seed in range(first, last):
         directory = Path(tempfile.mkdtemp(prefix="fastprof-ranks-"))
         try:
-            found = problems(seed, directory)
+            found = problems(seed, directory, *arguments[2:])
         finally:
             shutil.rmtree(directory)
         if found:

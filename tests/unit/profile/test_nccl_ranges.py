@@ -134,6 +134,13 @@ def test_an_operator_of_messages_keeps_its_name(tmp_path: Path) -> None:
     assert found == [100, 300, 300, 4]
 
 
+def test_the_group_is_told_where_the_operator_has_the_size(tmp_path: Path) -> None:
+    made = trace().push_pop(9, 21, "c10d::allreduce_, op_id = 2, sizes = [[500], [], []]", TID)
+    assert isinstance(made, Trace)
+    row = rows_of(made, tmp_path)["all_reduce"]
+    assert (row["process_group"], row["group_size"], row["bytes"]) == ("0xab", 4, 2000)
+
+
 def test_a_group_of_several_collectives_has_no_size(tmp_path: Path) -> None:
     made = Trace().nccl(0, 5, "ncclSend", blob(SEND, 171, 100, 1, form="QQi"))
     made.nccl(6, 8, "ncclAllReduce", blob(ALL_REDUCE, 171, 4000, 0, form="QQI"))

@@ -16,7 +16,8 @@ from fastprof.ranks.run.waits import Waits
 
 Floats = npt.NDArray[np.float64]
 
-_ALIKE: Final = 0.98  # of the calls of peers have the same signature
+_ALIKE: Final = 0.98  # of the calls of peers have the same signature and direction
+_CLEAR: Final = 0.9  # of the work before a call goes its direction
 # What is measured of a rank: pieces of its chain without those parts of their time that are due to
 # late launches, these parts, the own time of the host between launches, and kernels.
 CHAIN, LATE, HOST, COUNT = range(4)
@@ -195,13 +196,19 @@ def peers_of(records: Sequence[RankRecord], waits: Waits, steps: Sequence[Int64]
         ids[calls.signature[calls.bounds[rank] + record.chain.call[_arrivals(record)]]]
         for rank, record in enumerate(records)
     ]
+    directions: dict[str, int] = {"": 0}
+    works = [_directions(record, directions) for record in records]
     firsts = [_first_calls(record, own) for record, own in zip(records, steps, strict=True)]
     of_rank, shift = np.full(len(records), -1, np.int32), np.zeros(len(records), np.int64)
     leaders: list[int] = []
     for rank, sequence in enumerate(sequences):
         for number, leader in enumerate(leaders):
             apart = _apart(firsts[leader], firsts[rank])
-            if apart is not None and _agree(sequences[leader], sequence, apart):
+            if (
+                apart is not None
+                and _agree(sequences[leader], sequence, apart)
+                and _agree(works[leader], works[rank], apart, unclear=0)
+            ):
                 of_rank[rank], shift[rank] = number, shift[leader] + apart
                 break
         else:
@@ -231,8 +238,34 @@ def _apart(one: dict[int, int], other: dict[int, int]) -> int | None:
     return one[number] - other[number]
 
 
-def _agree(one: Int32, other: Int32, shift: int) -> bool:
+def _directions(record: RankRecord, numbers: dict[str, int]) -> Int32:
+    """[calls] The direction of nearly all work before each call in the order of the program.
+
+    0 where it is mixed or unknown: stages of a pipeline whose calls agree go forward and backward in
+    another order.
+
+    numbers : of directions; new ones are added
+    """
+    chain = record.chain
+    of_label = np.array(
+        [numbers.setdefault(label.direction, len(numbers)) for label in record.labels] or [0]
+    )
+    n, arrived = len(numbers), chain.kind == ARRIVED
+    calls = int(arrived.sum())
+    place = (np.cumsum(arrived) - arrived).repeat(np.diff(chain.offsets))
+    known = (place < calls) & (chain.count > 0)
+    key = place[known] * n + of_label[chain.label[known]]
+    time = np.bincount(key, chain.ns[known], calls * n).reshape(calls, n)
+    is_clear = time.max(axis=1) >= _CLEAR * time.sum(axis=1)
+    result: Int32 = np.where(is_clear, time.argmax(axis=1), 0).astype(np.int32)
+    return result
+
+
+def _agree(one: Int32, other: Int32, shift: int, unclear: int | None = None) -> bool:
+    """Whether nearly all values agree, one being so many calls ahead; `unclear` agrees with all."""
     low, high = max(0, shift), min(len(one), len(other) + shift)
     if high <= low:
         return len(one) == len(other)
-    return bool((one[low:high] == other[low - shift : high - shift]).mean() >= _ALIKE)
+    one, other = one[low:high], other[low - shift : high - shift]
+    same = (one == other) | (one == unclear) | (other == unclear)
+    return bool(same.mean() >= _ALIKE)

@@ -60,6 +60,29 @@ def test_a_rank_with_other_collectives_is_no_peer():
     assert peers.of_rank.tolist() == [0, 0, 1]
 
 
+def stages(orders):
+    """Ranks of equal calls that go forward and backward in some orders."""
+    everyone = ranks(len(orders))
+    for _ in range(3):
+        for rank in everyone:
+            rank.step()
+        for directions in zip(*orders, strict=True):
+            for rank, direction in zip(everyone, directions, strict=True):
+                for part in direction.split("+"):
+                    rank.work(50_000, direction=part)
+            exchange(everyone)
+    return run_of([rank.step() for rank in everyone]).peers.of_rank.tolist()
+
+
+def test_stages_that_go_forward_and_backward_in_another_order_are_no_peers():
+    one, other = ["fwd", "fwd", "bwd", "bwd"], ["fwd", "bwd", "fwd", "bwd"]
+    assert stages([one, one, other, other]) == [0, 0, 1, 1]
+
+
+def test_mixed_work_agrees_with_any():
+    assert stages([["fwd", "bwd"], ["fwd+bwd", "bwd"], ["fwd", "bwd"]]) == [0, 0, 0]
+
+
 def test_the_time_of_each_piece():
     (rank,) = ranks(1)
     rank.work(10).work(5, kind=LOADING)
