@@ -279,8 +279,9 @@ def _launched(
     for process, own in rows_by(kernels.process[known]):
         if process not in processes:
             continue
-        launch, place = np.unique(kernels.launch[known[own]], return_inverse=True)
-        of_launch = np.bincount(place, weight[known[own]])
+        rows = known[own]
+        launch = np.flatnonzero(np.bincount(kernels.launch[rows]))
+        of_launch = np.bincount(kernels.launch[rows], weight[rows])[launch]
         before = np.concatenate([[0], np.cumsum(of_launch)]).astype(np.int64)
         yield process, _Work(trace.launches.start[launch], before)
 

@@ -15,7 +15,7 @@ from fastprof.analysis.cells import cells_of
 from fastprof.analysis.gpu_work import COMMUNICATION, Gaps, GpuWork, owners, work_of_device
 from fastprof.analysis.gpu_work import COPY as COPIES
 from fastprof.analysis.grouping import group, numbers
-from fastprof.analysis.idle.causes import Cause, Host, split
+from fastprof.analysis.idle.causes import Cause, Host, Parts, Split, split
 from fastprof.analysis.idle.gaps import SHORTEST, places
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.steps.windows import windows_of
@@ -175,11 +175,10 @@ class _Shared:
         distributed = profile.about.distributed
         groups = {} if distributed is None else distributed.groups
         label = self.label_of_kernel[rows]
-        keys = zip(message.ids[rows].tolist(), channel.tolist(), label.tolist(), strict=True)
-        found: dict[tuple[int, int, int], int] = {}
-        ids = np.array([found.setdefault(key, len(found)) for key in keys], np.int32)
+        ids, first = alike([message.ids[rows], np.ascontiguousarray(channel), label])
+        columns = (array[first].tolist() for array in (message.ids[rows], channel, label))
         result = []
-        for number, stream, text in found:
+        for number, stream, text in zip(*columns, strict=True):
             own = message.values[number]
             op, layer, _, line, _ = self.texts[text]
             name = own.group or ""
@@ -218,6 +217,29 @@ class _Pieces(NamedTuple):
     before: Int32
     after: Int32
     gap_end: Int64
+
+    def gaps(self, rows: Int64) -> Gaps:
+        """Some pieces as gaps."""
+        return Gaps(self.start[rows], self.end[rows], self.before[rows], self.after[rows])
+
+
+class _Examined(NamedTuple):
+    """The pieces whose causes are examined.
+
+    Parameters
+    ----------
+    rows : int64 [gaps], of the pieces, ascending
+    split : Split of these gaps
+    """
+
+    rows: Int64
+    split: Split
+
+    def of_pieces(self, rows: Int64) -> Split:
+        """The causes of some of these pieces, without their parts."""
+        place, split = np.searchsorted(self.rows, rows), self.split
+        none = Parts(*(array[:0] for array in split.parts))
+        return Split(split.main[place], split.ns[place], split.other[place], none, split.n_late)
 
 
 class _ChainMaker:
@@ -285,12 +307,13 @@ class _ChainMaker:
     def chain(self) -> tuple[Chain, list[Label]]:
         """The chain and its labels."""
         pieces = self._pieces()
-        gap, cause, ns, target = self._causes(pieces)
+        examined = self._examined(pieces)
+        gap, cause, ns, target = self._causes(pieces, examined)
         waited = target >= 0
         blocked = np.zeros(len(self._calls), np.int64)
         np.add.at(blocked, target[waited], ns[waited])
         time, kind, call = self._events(np.flatnonzero(blocked))
-        labels, ids = self._idle_labels(pieces, gap[~waited], cause[~waited])
+        labels, ids = self._idle_labels(pieces, examined, gap[~waited], cause[~waited])
         place = np.searchsorted(time, pieces.end[gap[~waited]], "left")
         idle = place, ids, ns[~waited], np.zeros(len(ids), np.int32)
         work = self._own_work(time)
@@ -338,18 +361,20 @@ class _ChainMaker:
         high = np.where(number < n[gap] - 1, cut[first[gap] + number], end[gap])
         return _Pieces(low, high, before[is_gap][gap].astype(np.int32), rows[is_gap][gap], end[gap])
 
-    def _causes(self, pieces: _Pieces) -> tuple[Int64, UInt8, Int64, Int32]:
+    def _examined(self, pieces: _Pieces) -> _Examined:
+        """The pieces that are long enough, divided among their causes."""
+        is_long = (pieces.end - pieces.start >= SHORTEST) & (pieces.after >= 0)
+        rows = np.flatnonzero(is_long)
+        return _Examined(rows, split(pieces.gaps(rows), self._shared.host))
+
+    def _causes(self, pieces: _Pieces, examined: _Examined) -> tuple[Int64, UInt8, Int64, Int32]:
         """Parts of pieces: piece, cause, ns, and the call that the work waits for, -1 for none."""
-        length = pieces.end - pieces.start
-        is_examined = (length >= SHORTEST) & (pieces.after >= 0)
-        examined, other = np.flatnonzero(is_examined), np.flatnonzero(~is_examined)
-        gaps = Gaps(
-            pieces.start[examined], pieces.end[examined], pieces.before[examined],
-            pieces.after[examined],
-        )  # fmt: skip
-        parts = split(gaps, self._shared.host).parts
+        length, parts = pieces.end - pieces.start, examined.split.parts
+        is_other = np.ones(len(length), bool)
+        is_other[examined.rows] = False
+        other = np.flatnonzero(is_other)
         of_others = np.where(pieces.after[other] >= 0, Cause.SHORT, Cause.UNKNOWN)
-        piece = np.concatenate([examined[parts.gap], other])
+        piece = np.concatenate([examined.rows[parts.gap], other])
         cause = np.concatenate([parts.cause, of_others.astype(np.uint8)])
         ns = np.concatenate([parts.ns, length[other]])
         pending = self._pending(pieces)
@@ -410,7 +435,7 @@ class _ChainMaker:
         return first[part] + number, label, high - low, (number == 0).astype(np.int32)
 
     def _idle_labels(
-        self, pieces: _Pieces, piece: Int64, cause: UInt8
+        self, pieces: _Pieces, examined: _Examined, piece: Int64, cause: UInt8
     ) -> tuple[list[Label], Int32]:
         """All labels, and that of each part of idle time; long ones have their place."""
         shared = self._shared
@@ -422,7 +447,7 @@ class _ChainMaker:
             for copy, text in zip(is_copy.tolist(), shared.texts, strict=True)
         ]
         long = np.flatnonzero((pieces.end - pieces.start >= _LOCATED) & (pieces.after >= 0))
-        where = _places(shared, pieces, long)
+        where = _places(shared.host, pieces.gaps(long), examined.of_pieces(long))
         place = np.full(len(pieces.start), -1, np.int32)
         place[long] = where.ids
         at = place[piece]
@@ -434,10 +459,9 @@ class _ChainMaker:
         return labels, ids
 
 
-def _places(shared: _Shared, pieces: _Pieces, rows: Int64) -> Values:
-    """(layer, line) of where the host is in some pieces."""
-    gaps = Gaps(pieces.start[rows], pieces.end[rows], pieces.before[rows], pieces.after[rows])
-    columns = places(gaps, split(gaps, shared.host), shared.host)
+def _places(host: Host, gaps: Gaps, causes: Split) -> Values:
+    """(layer, line) of where the host is in some gaps."""
+    columns = places(gaps, causes, host)
     layer, line = columns["layer"], columns["line"]
     keys = list(zip(layer.ids.tolist(), line.ids.tolist(), strict=True))
     found: dict[tuple[int, int], int] = {}
