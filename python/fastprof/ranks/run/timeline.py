@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fastprof._core._groups import sum_where
+from fastprof._core import _chain
 from fastprof._core._pools import alike
 from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple
@@ -315,19 +315,25 @@ class _ChainMaker:
         time, kind, call = self._events(np.flatnonzero(blocked))
         labels, ids = self._idle_labels(pieces, examined, gap[~waited], cause[~waited])
         place = np.searchsorted(time, pieces.end[gap[~waited]], "left")
-        idle = place, ids, ns[~waited], np.zeros(len(ids), np.int32)
-        work = self._own_work(time)
-        entries = [np.concatenate([work[i], idle[i]]) for i in range(len(idle))]
+        order = np.argsort(place, kind="stable")
+        work = self._work
+        entries = _chain.entries(
+            (work.start, work.end, take(self._shared.label_of_kernel, work.rows)),
+            (place[order].astype(np.int32), ids[order], ns[~waited][order]),
+            self._begin,
+            time,
+            len(labels),
+        )
         is_wait = kind == WAITED
         launch = self._launches_after(pieces, gap[waited], target[waited])
-        return _summed(
+        return Chain(
             self._begin,
             time,
             kind,
             call,
             np.where(is_wait, np.append(blocked, 0)[call], 0),
             np.where(is_wait, np.append(launch, NO_TIME)[call], NO_TIME),
-            entries,
+            *entries,
         ), labels
 
     def _launches_after(self, pieces: _Pieces, piece: Int64, target: Int32) -> Int64:
@@ -418,22 +424,6 @@ class _ChainMaker:
         order = np.lexsort((np.append(self._launch, 0)[call], kind, time))
         return time[order], kind[order], call[order].astype(np.int32)
 
-    def _own_work(self, time: Int64) -> tuple[Int64, Int32, Int64, Int32]:
-        """Piece, label, ns and count of the work, where no earlier work runs."""
-        work = self._work
-        start, end = np.maximum(work.start, self._before[:-1]), work.end
-        rows = np.flatnonzero(end > start)
-        start, end = start[rows], end[rows]
-        first, last = np.searchsorted(time, start, "right"), np.searchsorted(time, end, "left")
-        n = last - first + 1
-        part = np.repeat(np.arange(len(rows)), n)
-        number = np.arange(len(part)) - np.repeat(np.cumsum(n) - n, n)
-        cut = np.append(time, 0)
-        low = np.where(number > 0, cut[first[part] + number - 1], start[part])
-        high = np.where(number < n[part] - 1, cut[first[part] + number], end[part])
-        label = self._shared.label_of_kernel[work.rows[rows]][part]
-        return first[part] + number, label, high - low, (number == 0).astype(np.int32)
-
     def _idle_labels(
         self, pieces: _Pieces, examined: _Examined, piece: Int64, cause: UInt8
     ) -> tuple[list[Label], Int32]:
@@ -480,35 +470,3 @@ def _latest(work: GpuWork) -> Int64:
     until = np.maximum.accumulate(work.end) if len(work) else work.end
     is_new = np.append(True, until[1:] > until[:-1])[: len(work)]
     return np.maximum.accumulate(np.where(is_new, np.arange(len(work)), 0))
-
-
-def _summed(
-    begin: int,
-    time: Int64,
-    kind: UInt8,
-    call: Int32,
-    blocked: Int64,
-    launch: Int64,
-    entries: list[npt.NDArray[Any]],
-) -> Chain:
-    """The chain with one entry for each label of a piece."""
-    piece, label, ns, count = entries
-    group, first = alike([piece.astype(np.int32), label])
-    n = len(first)
-    total, kernels = (
-        sum_where(group, values.astype(np.int64, copy=False), None, n) for values in (ns, count)
-    )
-    piece, label = piece[first], label[first]
-    order = np.lexsort((label, piece))
-    return Chain(
-        begin=begin,
-        time=time,
-        kind=kind,
-        call=call,
-        blocked=blocked,
-        launch=launch,
-        offsets=np.searchsorted(piece[order], np.arange(len(time) + 1)),
-        label=label[order].astype(np.int32),
-        ns=total[order],
-        count=kernels[order].astype(np.int32),
-    )
