@@ -238,7 +238,7 @@ class _Examined(NamedTuple):
     def of_pieces(self, rows: Int64) -> Split:
         """The causes of some of these pieces, without their parts."""
         place, split = np.searchsorted(self.rows, rows), self.split
-        none = Parts(*(array[:0] for array in split.parts))
+        none = Parts(split.other[:0], split.main[:0], split.ns[:0])
         return Split(split.main[place], split.ns[place], split.other[place], none, split.n_late)
 
 
