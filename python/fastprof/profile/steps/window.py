@@ -115,8 +115,9 @@ def span(trace: Trace) -> tuple[int, int]:
     known = kernels.start != NO_TIME
     if not known.any():
         return 0, 0
-    end = kernels.start[known] + np.maximum(kernels.duration[known], 0)
-    return int(kernels.start[known].min()), int(end.max())
+    rows: slice | Bools = slice(None) if known.all() else known
+    end = kernels.start[rows] + np.maximum(kernels.duration[rows], 0)
+    return int(kernels.start[rows].min()), int(end.max())
 
 
 def inside(trace: Trace, window: Window) -> Bools:
