@@ -95,8 +95,8 @@ fp_status fp_chain(const fp_chain_work *work, const fp_chain_idle *idle, int64_t
     if (p && time[p] < time[p - 1]) return FP_E_ORDER;
     fp_status status = add_work(work, &at, time[p], &piece);
     for (; status == FP_OK && next < idle->n && idle->piece[next] <= p; next++)
-      status = idle->piece[next] < p ? FP_E_ORDER
-                                     : add(&piece, idle->label[next], idle->ns[next], 0);
+      status =
+          idle->piece[next] < p ? FP_E_ORDER : add(&piece, idle->label[next], idle->ns[next], 0);
     if (status != FP_OK) return status;
     n = finish(&piece, entries, n);
   }

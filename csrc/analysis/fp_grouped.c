@@ -66,8 +66,8 @@ fp_status fp_grouped_count(const fp_grouped_events *events, const fp_grouped_cho
 }
 
 fp_status fp_grouped_unite(const fp_grouped_events *events, const fp_grouped_choice *choice,
-                           const fp_grouped_scratch *scratch, const int64_t *bounds,
-                           int64_t *start, int64_t *end) {
+                           const fp_grouped_scratch *scratch, const int64_t *bounds, int64_t *start,
+                           int64_t *end) {
   for (int32_t g = 0; g < choice->n_groups; g++) scratch->next[g] = bounds[g];
   for (int64_t i = 0; i < events->n; i++) {
     const int32_t group = group_of(events, choice, i);

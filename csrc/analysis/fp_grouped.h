@@ -16,7 +16,8 @@ typedef struct {
   int64_t *bounds; /* [n_threads + 1] where the events of each thread begin */
   int64_t *order;  /* the row of each */
   int64_t *start;
-  int64_t *until; /* the last end of the event and those before it on its thread; NULL: not wanted */
+  int64_t
+      *until; /* the last end of the event and those before it on its thread; NULL: not wanted */
 } fp_grouped_threads;
 
 /* next: scratch, [n_threads] */
@@ -42,8 +43,8 @@ typedef struct {
 fp_status fp_grouped_count(const fp_grouped_events *events, const fp_grouped_choice *choice,
                            const fp_grouped_scratch *scratch, int64_t *bounds);
 
-/* The events that fp_grouped_count has counted: their starts and ends, [bounds[n_groups]]. Of events
- * in order of start, the ends of a group ascend, too. */
+/* The events that fp_grouped_count has counted: their starts and ends, [bounds[n_groups]]. Of
+ * events in order of start, the ends of a group ascend, too. */
 fp_status fp_grouped_unite(const fp_grouped_events *events, const fp_grouped_choice *choice,
-                           const fp_grouped_scratch *scratch, const int64_t *bounds,
-                           int64_t *start, int64_t *end);
+                           const fp_grouped_scratch *scratch, const int64_t *bounds, int64_t *start,
+                           int64_t *end);
