@@ -281,8 +281,9 @@ def _launched(
         if process not in processes:
             continue
         rows = known[own]
-        launch = np.flatnonzero(np.bincount(kernels.launch[rows]))
-        of_launch = np.bincount(kernels.launch[rows], weight[rows])[launch]
+        launches = kernels.launch[rows]
+        launch = np.flatnonzero(np.bincount(launches))
+        of_launch = np.bincount(launches, weight[rows])[launch]
         before = np.concatenate([[0], np.cumsum(of_launch)]).astype(np.int64)
         yield process, _Work(trace.launches.start[launch], before)
 

@@ -91,8 +91,9 @@ def _lanes(profile: ProfileData) -> list[tuple[int, int, GpuWork]]:
     for device in works:
         work = works[device]
         own = pids[work.rows]
-        for pid in unique(own).tolist():
-            result.append((pid, device, work.take(np.flatnonzero(own == pid))))
+        for pid in own[:1].tolist() if (own == own[:1]).all() else unique(own).tolist():
+            rows = np.flatnonzero(own == pid)
+            result.append((pid, device, work if len(rows) == len(own) else work.take(rows)))
     communicates = {
         i for i, (_, _, work) in enumerate(result) if (work.kind == COMMUNICATION).any()
     }
@@ -264,8 +265,7 @@ class _ChainMaker:
         self._channel, self._launch = channel, launch
         self._arrival = self._arrivals(launch)
         # Work of other streams may end later: when all work so far has ended.
-        until = np.maximum.accumulate(self._work.end) if len(self._work) else self._work.end
-        self._before = np.concatenate([[self._begin], until])
+        self._until = np.maximum.accumulate(self._work.end) if len(self._work) else self._work.end
 
     def _arrivals(self, launch: Int64) -> Int64:
         """When each call could have started: launched, with the work launched before it done.
@@ -346,13 +346,12 @@ class _ChainMaker:
     def _pieces(self) -> _Pieces:
         """The gaps between work other than communication, in pieces."""
         work, calls = self._work, self._calls
-        start = self._before
+        start = np.concatenate([[self._begin], self._until])
         end = np.append(work.start, self._end)
-        is_gap = end > start
-        rows = np.append(work.rows, np.int32(-1))
-        latest = _latest(work)
-        before = np.append(np.int32(-1), work.rows[latest] if len(work) else rows[:0])
-        start, end = start[is_gap], end[is_gap]
+        gaps = np.flatnonzero(end > start)
+        after = np.append(work.rows, np.int32(-1))[gaps]
+        before = np.append(np.int32(-1), work.rows[_latest(self._until)])[gaps]
+        start, end = start[gaps], end[gaps]
         cuts = unique(
             np.concatenate(
                 [self._arrival, calls.start, calls.end, self._steps.start, self._steps.end]
@@ -365,7 +364,7 @@ class _ChainMaker:
         cut = np.append(cuts, 0)
         low = np.where(number > 0, cut[first[gap] + number - 1], start[gap])
         high = np.where(number < n[gap] - 1, cut[first[gap] + number], end[gap])
-        return _Pieces(low, high, before[is_gap][gap].astype(np.int32), rows[is_gap][gap], end[gap])
+        return _Pieces(low, high, before[gap], after[gap], end[gap])
 
     def _examined(self, pieces: _Pieces) -> _Examined:
         """The pieces that are long enough, divided among their causes."""
@@ -465,8 +464,7 @@ def _places(host: Host, gaps: Gaps, causes: Split) -> Values:
     return Values(ids, texts)
 
 
-def _latest(work: GpuWork) -> Int64:
-    """[work] Which of the work so far ends last."""
-    until = np.maximum.accumulate(work.end) if len(work) else work.end
-    is_new = np.append(True, until[1:] > until[:-1])[: len(work)]
-    return np.maximum.accumulate(np.where(is_new, np.arange(len(work)), 0))
+def _latest(until: Int64) -> Int64:
+    """[work] Which of the work so far ends last; until : int64 [work], when it ends."""
+    is_new = np.append(True, until[1:] > until[:-1])[: len(until)]
+    return np.maximum.accumulate(np.where(is_new, np.arange(len(until)), 0))
