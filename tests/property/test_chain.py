@@ -19,7 +19,7 @@ def chains(draw):
     """Work in order of start, ends of pieces of which the last is after all work, idle time."""
     spans = draw(st.lists(st.tuples(TIME, st.integers(0, 9), LABEL), max_size=12))
     work = [(start, start + length, label) for start, length, label in sorted(spans)]
-    time = sorted(draw(st.lists(TIME, max_size=8))) + [60]
+    time = [*sorted(draw(st.lists(TIME, max_size=8))), 60]
     piece = st.integers(0, len(time) - 1)
     idle = sorted(draw(st.lists(st.tuples(piece, LABEL, st.integers(1, 5)), max_size=8)))
     return work, idle, time
