@@ -75,12 +75,14 @@ def _training(
 
 def ddp(
     n_ranks: int = 8, *, blocks: int = 4, synchronise: bool = True, own_stream: bool = True,
-    buffers: bool = False, bandwidth: float = 200e9, **sizes: int,
+    buffers: bool = False, bandwidth: float = 200e9, bucket: int = 1, **sizes: int,
 ) -> Program:  # fmt: skip
-    """Data parallel: an all-reduce of each block's gradients, overlapped with the backward pass.
+    """Data parallel: all-reduces of the blocks' gradients, overlapped with the backward pass.
 
     Parameters
     ----------
+    bucket : int
+        How many blocks an all-reduce has the gradients of.
     buffers : bool
         Whether rank 0 broadcasts buffers before the forward pass.
     synchronise : bool
@@ -94,16 +96,20 @@ def ddp(
     model = Model(blocks, **sizes)
 
     def reduce(block: int) -> list[Operation]:
+        if block % bucket:
+            return []
         where = {"key": f"bucket {block}"} if own_stream else {"stream": "compute"}
+        size = min(bucket, blocks - block) * model.parameters
         return [
             _collective(
-                n_ranks, every, "all_reduce", model.parameters, bandwidth=bandwidth,
-                phase=BACKWARD, **where,
+                n_ranks, every, "all_reduce", size, bandwidth=bandwidth, phase=BACKWARD, **where,
             )
         ]  # fmt: skip
 
     end: list[Operation] = [
-        Wait(key=f"bucket {block}", phase=BACKWARD) for block in range(blocks) if own_stream
+        Wait(key=f"bucket {block}", phase=BACKWARD)
+        for block in range(0, blocks, bucket)
+        if own_stream
     ]
     step = _training(model, _Around(), _Around(behind=reduce), end, synchronise)
     if buffers:

@@ -69,6 +69,9 @@ def union(values: npt.NDArray[Number], others: npt.NDArray[Number]) -> npt.NDArr
 
 def rows_by(values: npt.NDArray[Any]) -> Iterator[tuple[int, Int64]]:
     """Each distinct integer, ascending, and the rows that have it; linear in the rows."""
+    if len(values) and (values == values[0]).all():
+        yield int(values[0]), np.arange(len(values))
+        return
     order = np.argsort(values, kind="stable")
     in_order = values[order]
     changes = np.flatnonzero(in_order[1:] != in_order[:-1]) + 1

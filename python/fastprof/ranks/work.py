@@ -102,7 +102,11 @@ def work(path: str, options: Options) -> Result:
         read_head(path)  # a better error message than that of source_of
         source = source_of(path)
         profile = load(
-            ProfileData, path, copies=options.copies, graph_capture=options.graph_capture
+            ProfileData,
+            path,
+            copies=options.copies,
+            graph_capture=options.graph_capture,
+            host=options.ranks,
         )
         if options.trim is not None:
             profile = profile.trim(options.trim)

@@ -6,12 +6,11 @@ Python functions, layers and annotations are not events: their time belongs to t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
-from fastprof._core import _nest, _path
+from fastprof._core import _grouped, _nest, _path
 from fastprof._core._take import place, take
 from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._system.threads import computed_once
@@ -34,7 +33,7 @@ class Grouped(NamedTuple):
     start : int64 [intervals], ns
     end : int64 [intervals], ns, the last end of this interval and of those of its thread before it
     bounds : int64 [threads + 1], where the intervals of each thread begin
-    order : int64 [intervals], the events that they were
+    order : int64 [intervals], the events that they were; empty in the result of `united`
     """
 
     start: Int64
@@ -133,19 +132,23 @@ def grouped(thread: Int32, start: Int64, end: Int64, n_threads: int | None = Non
     n_threads : by default, up to the last thread with an event
     """
     n = int(thread.max(initial=-1)) + 1 if n_threads is None else n_threads
-    # Numbers of 16 bits are sorted in linear time; the unknown thread is the last one.
-    is_short = n < 1 << 16
-    order = np.argsort(thread.astype(np.uint16) if is_short else thread, kind="stable")
-    counts = np.bincount(thread[thread >= 0], minlength=n)
-    unknown = len(thread) - int(counts.sum())
-    order = order[: len(order) - unknown] if is_short else order[unknown:]
-    bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-    starts = start[order]
-    until = starts if end is start else end[order]
-    if np.any((until[1:] < until[:-1]) & (thread[order[1:]] == thread[order[:-1]])):
-        for first, last in pairwise(bounds.tolist()):
-            np.maximum.accumulate(until[first:last], out=until[first:last])
-    return Grouped(starts, until, bounds, order)
+    ends = None if end is start else np.ascontiguousarray(end)
+    columns = np.ascontiguousarray(thread), np.ascontiguousarray(start), ends
+    return Grouped(*_grouped.by_thread(*columns, n))
+
+
+def united(
+    events: ThreadEvents, group: Int32, label: Int32 | None = None, wanted: Bools | None = None
+) -> Grouped:
+    """Events by group of threads, without those within earlier ones: the same time has events.
+
+    group : int32 [threads], 0, 1, ...
+    label, wanted : int32 [events] and bool [labels], to include the events of some labels only
+    """
+    start, end = np.ascontiguousarray(events.start), np.ascontiguousarray(events.end)
+    thread, n_groups = np.ascontiguousarray(events.thread), int(group.max(initial=-1)) + 1
+    result = _grouped.united(thread, start, end, group, n_groups, label, wanted)
+    return Grouped(*result, np.empty(0, np.int64))
 
 
 def in_order(events: Sequence[ThreadEvents]) -> ThreadEvents:

@@ -20,6 +20,7 @@ from fastprof.analysis.host.events import (
     grouped,
     in_order,
     piece_rows,
+    united,
 )
 from fastprof.analysis.host.waits import (
     FREES,
@@ -307,25 +308,28 @@ class HostActivity:
 
     def __init__(self, profile: ProfileData, states: HostStates, system: ThreadEvents) -> None:
         ranges, api = profile.ranges, profile.api
-        operates = np.array([meaning.kind in _OPERATORS for meaning in ranges.meanings], bool)
-        rows = np.flatnonzero(operates[ranges.label])
-        of_ranges = ThreadEvents(ranges.thread[rows], ranges.start[rows], ranges.end[rows], rows)
-        of_calls = ThreadEvents(api.thread, api.start, api.end, np.empty(0, np.int64))
+        none = np.empty(0, np.int64)
+        self._ranges = ThreadEvents(ranges.thread, ranges.start, ranges.end, none)
+        self._label = np.ascontiguousarray(ranges.label)
+        self._operates = np.array([each.kind in _OPERATORS for each in ranges.meanings], bool)
+        calls = ThreadEvents(api.thread, api.start, api.end, none)
+        self._events = [calls, *states.events]
         _, process = np.unique(api.threads.pid, return_inverse=True)
         self._process = process.astype(np.int32)
-        self._events = [of_ranges, of_calls, *states.events]
         self._system = grouped(system.thread, system.start, system.end)
+
+    def _by(self, group: Int32) -> list[Grouped]:
+        """When groups of threads are active; group : int32 [threads]"""
+        of_ranges = united(self._ranges, group, self._label, self._operates)
+        return [of_ranges, *(united(events, group) for events in self._events)]
 
     @computed_once
     def _own(self) -> list[Grouped]:
-        return [grouped(event.thread, event.start, event.end) for event in self._events]
+        return self._by(np.arange(len(self._process), dtype=np.int32))
 
     @computed_once
     def _of_process(self) -> list[Grouped]:
-        return [
-            grouped(take(self._process, event.thread), event.start, event.end)
-            for event in self._events
-        ]
+        return self._by(self._process)
 
     def next(self, thread: Int32, begin: Int64, end: Int64) -> Int64:
         """The first instant in each window at which the thread is active, else its end."""

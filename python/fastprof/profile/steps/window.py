@@ -115,8 +115,9 @@ def span(trace: Trace) -> tuple[int, int]:
     known = kernels.start != NO_TIME
     if not known.any():
         return 0, 0
-    end = kernels.start[known] + np.maximum(kernels.duration[known], 0)
-    return int(kernels.start[known].min()), int(end.max())
+    rows: slice | Bools = slice(None) if known.all() else known
+    end = kernels.start[rows] + np.maximum(kernels.duration[rows], 0)
+    return int(kernels.start[rows].min()), int(end.max())
 
 
 def inside(trace: Trace, window: Window) -> Bools:
@@ -279,8 +280,10 @@ def _launched(
     for process, own in rows_by(kernels.process[known]):
         if process not in processes:
             continue
-        launch, place = np.unique(kernels.launch[known[own]], return_inverse=True)
-        of_launch = np.bincount(place, weight[known[own]])
+        rows = known[own]
+        launches = kernels.launch[rows]
+        launch = np.flatnonzero(np.bincount(launches))
+        of_launch = np.bincount(launches, weight[rows])[launch]
         before = np.concatenate([[0], np.cumsum(of_launch)]).astype(np.int64)
         yield process, _Work(trace.launches.start[launch], before)
 

@@ -241,8 +241,8 @@ def _apart(one: dict[int, int], other: dict[int, int]) -> int | None:
 def _directions(record: RankRecord, numbers: dict[str, int]) -> Int32:
     """[calls] The direction of nearly all work before each call in the order of the program.
 
-    0 where it is mixed or unknown: stages of a pipeline whose calls agree go forward and backward in
-    another order.
+    0 where it is mixed or unknown. Stages of a pipeline whose calls agree differ in the order in
+    which they go forward and backward.
 
     numbers : of directions; new ones are added
     """

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from fastprof._core import _chain
 from fastprof._core._groups import sum_where
 from fastprof._core._pools import alike
 from fastprof._core._take import take
@@ -16,7 +18,7 @@ from fastprof.analysis.cells import cells_of
 from fastprof.analysis.gpu_work import COMMUNICATION, Gaps, GpuWork, owners, work_of_device
 from fastprof.analysis.gpu_work import COPY as COPIES
 from fastprof.analysis.grouping import group, numbers
-from fastprof.analysis.idle.causes import Cause, Host, split
+from fastprof.analysis.idle.causes import Cause, Host, Parts, Split, split
 from fastprof.analysis.idle.gaps import SHORTEST, places
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.steps.windows import windows_of
@@ -26,7 +28,7 @@ from fastprof.model.trace import NO_TIME
 from fastprof.profile.data import ProfileData
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 from fastprof.ranks.files import TraceFile
-from fastprof.ranks.run.host import Held, Launches, Pieces, host_times, latency
+from fastprof.ranks.run.host import Launches, Pieces, host_times, latency
 from fastprof.ranks.run.record import (
     ARRIVED,
     BOUNDARY,
@@ -96,8 +98,9 @@ def _lanes(profile: ProfileData) -> list[tuple[int, int, GpuWork]]:
     for device in works:
         work = works[device]
         own = pids[work.rows]
-        for pid in unique(own).tolist():
-            result.append((pid, device, work.take(np.flatnonzero(own == pid))))
+        for pid in own[:1].tolist() if (own == own[:1]).all() else unique(own).tolist():
+            rows = np.flatnonzero(own == pid)
+            result.append((pid, device, work if len(rows) == len(own) else work.take(rows)))
     communicates = {
         i for i, (_, _, work) in enumerate(result) if (work.kind == COMMUNICATION).any()
     }
@@ -180,11 +183,10 @@ class _Shared:
         distributed = profile.about.distributed
         groups = {} if distributed is None else distributed.groups
         label = self.label_of_kernel[rows]
-        keys = zip(message.ids[rows].tolist(), channel.tolist(), label.tolist(), strict=True)
-        found: dict[tuple[int, int, int], int] = {}
-        ids = np.array([found.setdefault(key, len(found)) for key in keys], np.int32)
+        ids, first = alike([message.ids[rows], np.ascontiguousarray(channel), label])
+        columns = (array[first].tolist() for array in (message.ids[rows], channel, label))
         result = []
-        for number, stream, text in found:
+        for number, stream, text in zip(*columns, strict=True):
             own = message.values[number]
             op, layer, _, line, _ = self.texts[text]
             name = own.group or ""
@@ -224,31 +226,45 @@ class _Pieces(NamedTuple):
     after: Int32
     gap_end: Int64
 
+    def gaps(self, rows: Int64) -> Gaps:
+        """Some pieces as gaps."""
+        return Gaps(self.start[rows], self.end[rows], self.before[rows], self.after[rows])
 
-class _Entries(NamedTuple):
-    """Parts of pieces of a chain.
+
+class _Examined(NamedTuple):
+    """The pieces whose causes are examined.
 
     Parameters
     ----------
-    piece : int64 [parts]
-    label : int32 [parts]
-    ns : int64 [parts]
-    kernels : int32 [parts], that begin in the part
+    rows : int64 [gaps], of the pieces, ascending
+    split : Split of these gaps
     """
 
-    piece: Int64
-    label: Int32
-    ns: Int64
-    kernels: Int32
+    rows: Int64
+    split: Split
 
-    def joined(self, others: _Entries) -> _Entries:
-        """These and others."""
-        return _Entries(
-            np.concatenate([self.piece, others.piece]),
-            np.concatenate([self.label, others.label]),
-            np.concatenate([self.ns, others.ns]),
-            np.concatenate([self.kernels, others.kernels]),
-        )
+    def of_pieces(self, rows: Int64) -> Split:
+        """The causes of some of these pieces, without their parts."""
+        place, split = np.searchsorted(self.rows, rows), self.split
+        none = Parts(split.other[:0], split.main[:0], split.ns[:0])
+        return Split(split.main[place], split.ns[place], split.other[place], none, split.n_late)
+
+
+class _OwnWork(NamedTuple):
+    """The work of a rank where no earlier work runs.
+
+    Parameters
+    ----------
+    rows : int64 [own], of `GpuWork`, those that run alone for some time
+    piece : int64 [own], that in which each begins to
+    rest : int64 [own], ns of such work from there to the end of the piece
+    of_pieces : int64 [pieces], ns of such work
+    """
+
+    rows: Int64
+    piece: Int64
+    rest: Int64
+    of_pieces: Int64
 
 
 class _ChainMaker:
@@ -275,8 +291,7 @@ class _ChainMaker:
         self._channel, self._launch = channel, launch
         self._arrival = self._arrivals(launch)
         # Work of other streams may end later: when all work so far has ended.
-        until = np.maximum.accumulate(self._work.end) if len(self._work) else self._work.end
-        self._before = np.concatenate([[self._begin], until])
+        self._until = np.maximum.accumulate(self._work.end) if len(self._work) else self._work.end
 
     def _arrivals(self, launch: Int64) -> Int64:
         """When each call could have started: launched, with the work launched before it done.
@@ -318,53 +333,71 @@ class _ChainMaker:
     def chain(self) -> tuple[Chain, Syncs, list[Label]]:
         """The chain, the waits of the host, and the labels."""
         pieces = self._pieces()
-        gap, cause, ns, target = self._causes(pieces)
+        examined = self._examined(pieces)
+        gap, cause, ns, target = self._causes(pieces, examined)
         waited = target >= 0
         blocked = np.zeros(len(self._calls), np.int64)
         np.add.at(blocked, target[waited], ns[waited])
         time, kind, call = self._events(np.flatnonzero(blocked))
-        labels, ids = self._idle_labels(pieces, gap[~waited], cause[~waited])
+        labels, ids = self._idle_labels(pieces, examined, gap[~waited], cause[~waited])
         place = np.searchsorted(time, pieces.end[gap[~waited]], "left")
-        idle = _Entries(place, ids, ns[~waited], np.zeros(len(ids), np.int32))
-        rows, work = self._own_work(time)
         blocked = np.where(kind == WAITED, np.append(blocked, 0)[call], 0)
-        ends = _ends(time - blocked, work, idle, cause[~waited])
+        order = np.argsort(place, kind="stable")
+        idle = place[order].astype(np.int32), ids[order], ns[~waited][order]
+        work = self._work
+        entries = _chain.entries(
+            (work.start, work.end, take(self._shared.label_of_kernel, work.rows)),
+            idle,
+            self._begin,
+            time,
+            len(labels),
+        )
+        own = self._own_work(time)
+        ends = _ends(time - blocked, own, *idle, labels)
         held, syncs = host_times(
-            self._launches(rows, work, kind, call, ends.work),
-            ends,
-            self._shared.host.states,
-            self._latency,
+            self._launches(own, kind, call), ends, self._shared.host.states, self._latency
         )
-        return (
-            _summed(self._begin, time, kind, call, blocked, held, work.joined(idle)),
-            syncs,
-            labels,
+        chain = Chain(
+            self._begin,
+            time,
+            kind,
+            call,
+            blocked,
+            np.where(held.slack >= 0, time - held.launch, 0).astype(np.int32),
+            held.slack,
+            held.rest,
+            *entries,
         )
+        return chain, syncs, labels
 
-    def _launches(
-        self, rows: Int64, work: _Entries, kind: UInt8, call: Int32, total: Int64
-    ) -> Launches:
-        """The launches of work and calls, in order of piece.
+    def _own_work(self, time: Int64) -> _OwnWork:
+        """The work where no earlier work runs. time : int64 [events], ns"""
+        work = self._work
+        start = np.maximum(work.start, self._before)
+        own = np.maximum(work.end - start, 0)
+        until = np.concatenate([[0], np.cumsum(own)])
+        begun = np.searchsorted(start, time)
+        over = np.append(work.end, 0)[begun - 1] - time
+        total = until[begun] - np.where(begun > 0, np.maximum(over, 0), 0)
+        rows = np.flatnonzero(own)
+        piece = np.searchsorted(time, start[rows], "right")
+        return _OwnWork(rows, piece, total[piece] - until[rows], np.diff(total, prepend=0))
 
-        rows : int64 [parts of work], of `GpuWork`; total : int64 [pieces], ns of work
-        """
-        profile, first = self._shared.profile, np.flatnonzero(work.kernels)
-        before = np.cumsum(work.ns) - work.ns
-        of_piece = np.cumsum(total)
-        piece = work.piece[first]
-        kernel = self._work.rows[rows[first]]
+    def _launches(self, own: _OwnWork, kind: UInt8, call: Int32) -> Launches:
+        """The launches of work and calls, in order of piece."""
+        profile, work = self._shared.profile, self._work
+        api, kernel = profile.api, work.rows[own.rows]
         events = np.flatnonzero(kind == ARRIVED)
-        own = call[events]
-        at = np.searchsorted(piece, events, "right")
-        api = profile.api
+        arrived = call[events]
+        at = np.searchsorted(own.piece, events, "right")
         kernel_call, own_call = (
-            take(api.of_kernel, rows) for rows in (kernel, self._call_rows[own])
+            take(api.of_kernel, rows) for rows in (kernel, self._call_rows[arrived])
         )
         columns = (
-            (piece, events),
-            (numbers(profile, "launch_start")[kernel], self._launch[own]),
-            (self._work.start[rows[first]], self._arrival[own]),
-            (of_piece[piece] - before[first], np.zeros(len(own), np.int64)),
+            (own.piece, events),
+            (take(numbers(profile, "launch_start"), kernel), self._launch[arrived]),
+            (work.start[own.rows], self._arrival[arrived]),
+            (own.rest, np.zeros(len(arrived), np.int64)),
             (take(api.thread, kernel_call), take(api.thread, own_call)),
             (take(api.end, kernel_call, NO_TIME), take(api.end, own_call, NO_TIME)),
         )
@@ -373,13 +406,12 @@ class _ChainMaker:
     def _pieces(self) -> _Pieces:
         """The gaps between work other than communication, in pieces."""
         work, calls = self._work, self._calls
-        start = self._before
+        start = np.concatenate([[self._begin], self._until])
         end = np.append(work.start, self._end)
-        is_gap = end > start
-        rows = np.append(work.rows, np.int32(-1))
-        latest = _latest(work)
-        before = np.append(np.int32(-1), work.rows[latest] if len(work) else rows[:0])
-        start, end = start[is_gap], end[is_gap]
+        gaps = np.flatnonzero(end > start)
+        after = np.append(work.rows, np.int32(-1))[gaps]
+        before = np.append(np.int32(-1), work.rows[_latest(self._until)])[gaps]
+        start, end = start[gaps], end[gaps]
         cuts = unique(
             np.concatenate(
                 [self._arrival, calls.start, calls.end, self._steps.start, self._steps.end]
@@ -392,20 +424,22 @@ class _ChainMaker:
         cut = np.append(cuts, 0)
         low = np.where(number > 0, cut[first[gap] + number - 1], start[gap])
         high = np.where(number < n[gap] - 1, cut[first[gap] + number], end[gap])
-        return _Pieces(low, high, before[is_gap][gap].astype(np.int32), rows[is_gap][gap], end[gap])
+        return _Pieces(low, high, before[gap], after[gap], end[gap])
 
-    def _causes(self, pieces: _Pieces) -> tuple[Int64, UInt8, Int64, Int32]:
+    def _examined(self, pieces: _Pieces) -> _Examined:
+        """The pieces that are long enough, divided among their causes."""
+        is_long = (pieces.end - pieces.start >= SHORTEST) & (pieces.after >= 0)
+        rows = np.flatnonzero(is_long)
+        return _Examined(rows, split(pieces.gaps(rows), self._shared.host))
+
+    def _causes(self, pieces: _Pieces, examined: _Examined) -> tuple[Int64, UInt8, Int64, Int32]:
         """Parts of pieces: piece, cause, ns, and the call that the work waits for, -1 for none."""
-        length = pieces.end - pieces.start
-        is_examined = (length >= SHORTEST) & (pieces.after >= 0)
-        examined, other = np.flatnonzero(is_examined), np.flatnonzero(~is_examined)
-        gaps = Gaps(
-            pieces.start[examined], pieces.end[examined], pieces.before[examined],
-            pieces.after[examined],
-        )  # fmt: skip
-        parts = split(gaps, self._shared.host).parts
+        length, parts = pieces.end - pieces.start, examined.split.parts
+        is_other = np.ones(len(length), bool)
+        is_other[examined.rows] = False
+        other = np.flatnonzero(is_other)
         of_others = np.where(pieces.after[other] >= 0, Cause.SHORT, Cause.UNKNOWN)
-        piece = np.concatenate([examined[parts.gap], other])
+        piece = np.concatenate([examined.rows[parts.gap], other])
         cause = np.concatenate([parts.cause, of_others.astype(np.uint8)])
         ns = np.concatenate([parts.ns, length[other]])
         pending = self._pending(pieces)
@@ -419,11 +453,16 @@ class _ChainMaker:
         return piece, cause, ns, target.astype(np.int32)
 
     @computed_once
+    def _before(self) -> Int64:
+        """[work] When all work before it has ended."""
+        return np.concatenate([[self._begin], self._until[:-1]])[: len(self._until)]
+
+    @computed_once
     def _latency(self) -> int:
         """ns, see `latency`."""
         work = self._work
         launched = numbers(self._shared.profile, "launch_start")[work.rows]
-        return latency(work.start, launched, self._before[:-1])
+        return latency(work.start, launched, self._before)
 
     def _pending(self, pieces: _Pieces) -> Int32:
         """The call that work waits for in each piece, -1 for none.
@@ -462,25 +501,8 @@ class _ChainMaker:
         order = np.lexsort((np.append(self._launch, 0)[call], kind, time))
         return time[order], kind[order], call[order].astype(np.int32)
 
-    def _own_work(self, time: Int64) -> tuple[Int64, _Entries]:
-        """The work where no earlier work runs, cut at events, in order of time; and its rows."""
-        work = self._work
-        start, end = np.maximum(work.start, self._before[:-1]), work.end
-        rows = np.flatnonzero(end > start)
-        start, end = start[rows], end[rows]
-        first, last = np.searchsorted(time, start, "right"), np.searchsorted(time, end, "left")
-        n = last - first + 1
-        part = np.repeat(np.arange(len(rows)), n)
-        number = np.arange(len(part)) - np.repeat(np.cumsum(n) - n, n)
-        cut = np.append(time, 0)
-        low = np.where(number > 0, cut[first[part] + number - 1], start[part])
-        high = np.where(number < n[part] - 1, cut[first[part] + number], end[part])
-        label = self._shared.label_of_kernel[work.rows[rows]][part]
-        is_first = (number == 0).astype(np.int32)
-        return rows[part], _Entries(first[part] + number, label, high - low, is_first)
-
     def _idle_labels(
-        self, pieces: _Pieces, piece: Int64, cause: UInt8
+        self, pieces: _Pieces, examined: _Examined, piece: Int64, cause: UInt8
     ) -> tuple[list[Label], Int32]:
         """All labels, and that of each part of idle time; long ones have their place."""
         shared = self._shared
@@ -492,7 +514,7 @@ class _ChainMaker:
             for copy, text in zip(is_copy.tolist(), shared.texts, strict=True)
         ]
         long = np.flatnonzero((pieces.end - pieces.start >= _LOCATED) & (pieces.after >= 0))
-        where = _places(shared, pieces, long)
+        where = _places(shared.host, pieces.gaps(long), examined.of_pieces(long))
         place = np.full(len(pieces.start), -1, np.int32)
         place[long] = where.ids
         at = place[piece]
@@ -504,10 +526,9 @@ class _ChainMaker:
         return labels, ids
 
 
-def _places(shared: _Shared, pieces: _Pieces, rows: Int64) -> Values:
-    """(layer, line) of where the host is in some pieces."""
-    gaps = Gaps(pieces.start[rows], pieces.end[rows], pieces.before[rows], pieces.after[rows])
-    columns = places(gaps, split(gaps, shared.host), shared.host)
+def _places(host: Host, gaps: Gaps, causes: Split) -> Values:
+    """(layer, line) of where the host is in some gaps."""
+    columns = places(gaps, causes, host)
     layer, line = columns["layer"], columns["line"]
     keys = list(zip(layer.ids.tolist(), line.ids.tolist(), strict=True))
     found: dict[tuple[int, int], int] = {}
@@ -521,56 +542,20 @@ def _places(shared: _Shared, pieces: _Pieces, rows: Int64) -> Values:
     return Values(ids, texts)
 
 
-def _latest(work: GpuWork) -> Int64:
-    """[work] Which of the work so far ends last."""
-    until = np.maximum.accumulate(work.end) if len(work) else work.end
-    is_new = np.append(True, until[1:] > until[:-1])[: len(work)]
-    return np.maximum.accumulate(np.where(is_new, np.arange(len(work)), 0))
+def _ends(
+    end: Int64, own: _OwnWork, piece: Int32, label: Int32, ns: Int64, labels: Sequence[Label]
+) -> Pieces:
+    """What each piece consists of.
+
+    end : int64 [pieces], ns; piece, label, ns : [parts of idle time]
+    """
+    is_of_host = np.array([one.kind in HOST_KINDS for one in labels] or [False])
+    of_host, n = take(is_of_host, label), len(end)
+    of_all, late = (sum_where(piece, ns, mask, n) for mask in (None, of_host.view(np.uint8)))
+    return Pieces(end, own.of_pieces, of_all - late, late)
 
 
-def _ends(end: Int64, work: _Entries, idle: _Entries, cause: UInt8) -> Pieces:
-    """What each piece consists of. end : int64 [pieces], ns; cause : uint8 [idle]"""
-    n = len(end)
-    is_of_host = np.zeros(len(Cause), bool)
-    is_of_host[[kind - FIRST_CAUSE for kind in HOST_KINDS]] = True
-    of_host, piece = is_of_host[cause], idle.piece.astype(np.int32)
-    return Pieces(
-        end,
-        sum_where(work.piece.astype(np.int32), work.ns, None, n),
-        sum_where(piece[~of_host], idle.ns[~of_host], None, n),
-        sum_where(piece[of_host], idle.ns[of_host], None, n),
-    )
-
-
-def _summed(
-    begin: int,
-    time: Int64,
-    kind: UInt8,
-    call: Int32,
-    blocked: Int64,
-    held: Held,
-    entries: _Entries,
-) -> Chain:
-    """The chain with one entry for each label of a piece."""
-    piece, label, ns, count = entries
-    group, first = alike([piece.astype(np.int32), label])
-    n = len(first)
-    total, kernels = (
-        sum_where(group, values.astype(np.int64, copy=False), None, n) for values in (ns, count)
-    )
-    piece, label = piece[first], label[first]
-    order = np.lexsort((label, piece))
-    return Chain(
-        begin=begin,
-        time=time,
-        kind=kind,
-        call=call,
-        blocked=blocked,
-        lead=np.where(held.slack >= 0, time - held.launch, 0).astype(np.int32),
-        slack=held.slack,
-        rest=held.rest,
-        offsets=np.searchsorted(piece[order], np.arange(len(time) + 1)),
-        label=label[order].astype(np.int32),
-        ns=total[order],
-        count=kernels[order].astype(np.int32),
-    )
+def _latest(until: Int64) -> Int64:
+    """[work] Which of the work so far ends last; until : int64 [work], when it ends."""
+    is_new = np.append(True, until[1:] > until[:-1])[: len(until)]
+    return np.maximum.accumulate(np.where(is_new, np.arange(len(until)), 0))
