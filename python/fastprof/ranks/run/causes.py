@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fastprof._system.classes import NamedTuple
 from fastprof.analysis.idle.causes import CAUSES
-from fastprof.model.arrays import Int32, Int64
+from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.ranks.run.peers import Peers
 from fastprof.ranks.run.record import (
     ARRIVED,
@@ -31,8 +31,15 @@ _MOST: Final = 50_000  # instances explained
 _FAR_BACK: Final = 400  # waits searched for the last common one
 _GOES_ON: Final = 0.1  # of the waits before the steps that count come again in these
 _QUEUED: Final = 0.1  # of the lateness: a shorter time in the queue of a stream does not count
-_FEW_ENTRIES: Final = 64  # of chains: so few are added up in a loop
+_DENSE: Final = 10_000  # labels: so many are added up in an array of all
 _EQUAL: Final = 0.02  # kernels of equal shapes: fewer differ in number
+
+
+# Names of differences: of idle time, that of its cause; equal kernels that take longer, until their
+# numbers tell that they are uneven.
+_NAMES: Final = (*KINDS_OF_LABELS, SLOWER, UNEVEN, COPIES)
+_SLOWER, _UNEVEN, _COPIES = range(len(KINDS_OF_LABELS), len(_NAMES))
+_NAME_OF_KIND: Final = {COMPUTE: _SLOWER, COPY: _COPIES}
 
 
 class Cause(NamedTuple):
@@ -51,6 +58,7 @@ class Cause(NamedTuple):
 
 
 Shares = dict[Cause, float]  # ns
+Floats = npt.NDArray[np.float64]
 
 
 class Explained(NamedTuple):
@@ -151,7 +159,12 @@ class _Explainer:
         self._earlier = earlier_calls(records, waits)
         self._places = [_Waited(waits, one) for one in exposed]
         self._has_stages = any(group.is_pair for group in waits.instances.groups)
-        self._counts: dict[int, dict[int, int]] = {}
+        self._counts: dict[int, tuple[Int64, Int64]] = {}
+        keys: dict[Label, int] = {}
+        self._key = np.array(
+            [keys.setdefault(label._replace(shape=""), len(keys)) for label in self.labels] or [0]
+        )
+        self._name = np.array([_NAME_OF_KIND.get(of.kind, of.kind) for of in self.labels] or [0])
 
     def waited(self) -> npt.NDArray[np.float64]:
         """[instances] How long the work of all ranks waits for the last one, ns."""
@@ -285,97 +298,62 @@ class _Explainer:
                 return [int(one.event[i]), event]
         return None
 
-    def _done(self, rank: int, first: int, last: int) -> dict[int, tuple[int, int]]:
-        """ns and count by label, of the pieces after one event up to another."""
+    def _done(self, rank: int, first: int, last: int) -> tuple[Int64, Int64]:
+        """Label and ns of the entries of the pieces after one event up to another."""
         chain = self._records[rank].chain
         rows = slice(int(chain.offsets[first + 1]), int(chain.offsets[last + 1]))
-        if rows.stop - rows.start <= _FEW_ENTRIES:
-            return self._sums(rank, rows)
-        ids, place = np.unique(self._ids[rank][chain.label[rows]], return_inverse=True)
-        ns = np.bincount(place, chain.ns[rows], len(ids)).astype(np.int64)
-        count = np.bincount(place, chain.count[rows], len(ids)).astype(np.int64)
-        return dict(zip(ids.tolist(), zip(ns.tolist(), count.tolist(), strict=True), strict=True))
-
-    def _sums(self, rank: int, rows: slice) -> dict[int, tuple[int, int]]:
-        """ns and count by label of a few entries, see `_done`."""
-        chain = self._records[rank].chain
-        ids = self._ids[rank][chain.label[rows]].tolist()
-        result: dict[int, tuple[int, int]] = {}
-        for label, ns, count in zip(
-            ids, chain.ns[rows].tolist(), chain.count[rows].tolist(), strict=True
-        ):
-            whole, kernels = result.get(label, (0, 0))
-            result[label] = whole + ns, kernels + count
-        return dict(sorted(result.items()))
+        return self._ids[rank][chain.label[rows]], chain.ns[rows]
 
     def _compare(
         self,
         found: Shares,
         ranks: tuple[int, int],
-        one: dict[int, tuple[int, int]],
-        other: dict[int, tuple[int, int]],
+        one: tuple[Int64, Int64],
+        other: tuple[Int64, Int64],
     ) -> None:
         """Add differences of work and idle time, each with the label that differs most."""
-        rank = ranks[0]
-        sums: dict[str, float] = {}
-        most: dict[str, tuple[float, int]] = {}
-        kernels: dict[tuple[str, ...], list[int]] = {}
-        for label in one.keys() | other.keys():
-            of = self.labels[label]
-            if of.kind in (COMPUTE, COPY):
-                key: tuple[str, ...] = str(of.kind), of.op, of.layer, of.line, of.direction
-                kernels.setdefault(key, []).append(label)
-                continue
-            self._add(sums, most, KINDS_OF_LABELS[of.kind], label, one, other)
-        for key, labels in kernels.items():
-            name = COPIES if key[0] == str(COPY) else self._kind_of_work(labels, ranks)
-            for label in labels:
-                self._add(sums, most, name, label, one, other)
-        for name, ns in sums.items():
-            found[Cause(rank, name, most[name][1])] = ns
+        labels, apart = _differences(one, other, len(self.labels))
+        name = self._name[labels]
+        work = (name == _SLOWER).nonzero()[0]
+        if len(work):
+            name[work[self._is_uneven(labels[work], ranks)]] = _UNEVEN
+        ns = np.bincount(name, apart, len(_NAMES)).tolist()
+        order = apart.argsort(kind="stable")  # the one that differs most is the last of a name
+        most = dict(zip(name[order].tolist(), labels[order].tolist(), strict=True))
+        for number, label in most.items():
+            found[Cause(ranks[0], _NAMES[number], label)] = ns[number]
 
-    def _kind_of_work(self, labels: list[int], ranks: tuple[int, int]) -> str:
-        """Whether kernels of one operator, layer and line take longer, or are others or more.
+    def _is_uneven(self, labels: Int64, ranks: tuple[int, int]) -> Bools:
+        """[labels] Whether kernels of the same operator, layer and line are others, or more.
 
         By their numbers in the counted steps: arrivals of two ranks may divide them differently.
         """
-        one, other = (self._counts_of(rank) for rank in ranks)
-        for label in labels:
-            n, usual = one.get(label, 0), other.get(label, 0)
-            if abs(n - usual) > _EQUAL * max(n, usual):
-                return UNEVEN
-        return SLOWER
+        n, usual = (self._counts_of(rank, labels) for rank in ranks)
+        differs: Bools = np.abs(n - usual) > _EQUAL * np.maximum(n, usual)
+        if differs.any():
+            key = self._key[labels]
+            differs = np.isin(key, key[differs])
+        return differs
 
-    def _counts_of(self, rank: int) -> dict[int, int]:
-        """The kernels of a rank by label, in a counted step on average times 100."""
+    def _counts_of(self, rank: int, labels: Int64) -> Int64:
+        """The kernels of a rank of some labels, in a counted step on average times 100."""
         if rank not in self._counts:
-            record = self._records[rank]
-            chain, steps = record.chain, record.steps
-            step = np.searchsorted(steps.start, chain.time, "left") - 1
-            inside = np.append(steps.is_counted, False)[np.where(step >= 0, step, -1)]
-            rows = np.repeat(inside, np.diff(chain.offsets))
-            count = np.bincount(
-                self._ids[rank][chain.label[rows]], chain.count[rows], len(self.labels)
-            )
-            n_steps = max(int(steps.is_counted.sum()), 1)
-            own = np.flatnonzero(count)
-            per_step = np.rint(count[own] * (100 / n_steps)).astype(np.int64)
-            self._counts[rank] = dict(zip(own.tolist(), per_step.tolist(), strict=True))
-        return self._counts[rank]
+            self._counts[rank] = self._per_step(rank)
+        own, counts = self._counts[rank]
+        row = np.minimum(np.searchsorted(own, labels), max(len(own) - 1, 0))
+        return np.where(own[row] == labels, counts[row], 0) if len(own) else labels * 0
 
-    def _add(
-        self,
-        sums: dict[str, float],
-        most: dict[str, tuple[float, int]],
-        name: str,
-        label: int,
-        one: dict[int, tuple[int, int]],
-        other: dict[int, tuple[int, int]],
-    ) -> None:
-        ns = float(one.get(label, (0, 0))[0] - other.get(label, (0, 0))[0])
-        sums[name] = sums.get(name, 0.0) + ns
-        if name not in most or ns > most[name][0]:
-            most[name] = ns, label
+    def _per_step(self, rank: int) -> tuple[Int64, Int64]:
+        """Labels of a rank, ascending, and their kernels in a counted step times 100."""
+        record = self._records[rank]
+        chain, steps = record.chain, record.steps
+        step = np.searchsorted(steps.start, chain.time, "left") - 1
+        inside = np.append(steps.is_counted, False)[np.where(step >= 0, step, -1)]
+        rows = np.repeat(inside, np.diff(chain.offsets))
+        own, place = np.unique(self._ids[rank][chain.label[rows]], return_inverse=True)
+        count = np.bincount(place, chain.count[rows], len(own))
+        n_steps = max(int(steps.is_counted.sum()), 1)
+        return own, np.rint(count * (100 / n_steps)).astype(np.int64)
 
     def _compare_waits(
         self,
@@ -411,6 +389,20 @@ class _Explainer:
 
 
 _DEEPEST: Final = 64
+
+
+def _differences(
+    one: tuple[Int64, Int64], other: tuple[Int64, Int64], n_labels: int
+) -> tuple[Int64, Floats]:
+    """The labels whose ns differ, and how much longer the first takes; see `_Explainer._done`."""
+    ids, ns = np.concatenate([one[0], other[0]]), np.concatenate([one[1], -other[1]])
+    if n_labels <= _DENSE:
+        apart: Floats = np.bincount(ids, ns, n_labels)
+        labels: Int64 = apart.nonzero()[0]
+        return labels, apart[labels]
+    labels, place = np.unique(ids, return_inverse=True)
+    apart = np.bincount(place, ns, len(labels))
+    return labels, apart
 
 
 def _arrivals(record: RankRecord) -> Int32:
