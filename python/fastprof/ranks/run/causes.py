@@ -395,7 +395,8 @@ def _differences(
     one: tuple[Int64, Int64], other: tuple[Int64, Int64], n_labels: int
 ) -> tuple[Int64, Floats]:
     """The labels whose ns differ, and how much longer the first takes; see `_Explainer._done`."""
-    ids, ns = np.concatenate([one[0], other[0]]), np.concatenate([one[1], -other[1]])
+    ids = np.concatenate([one[0], other[0]])
+    ns = np.concatenate([one[1], -other[1]]).astype(np.float64)
     if n_labels <= _DENSE:
         apart: Floats = np.bincount(ids, ns, n_labels)
         labels: Int64 = apart.nonzero()[0]
