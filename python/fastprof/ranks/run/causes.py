@@ -398,9 +398,9 @@ def _differences(
     ids = np.concatenate([one[0], other[0]])
     ns = np.concatenate([one[1], -other[1]]).astype(np.float64)
     if n_labels <= _DENSE:
-        apart: Floats = np.bincount(ids, ns, n_labels)
-        labels: Int64 = apart.nonzero()[0]
-        return labels, apart[labels]
+        dense: Floats = np.bincount(ids, ns, n_labels)
+        present = dense.nonzero()[0]
+        return present, dense[present]
     labels, place = np.unique(ids, return_inverse=True)
     apart = np.bincount(place, ns, len(labels))
     return labels, apart

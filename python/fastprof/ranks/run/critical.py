@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from fastprof._system.classes import NamedTuple
 from fastprof.analysis.idle.causes import Cause
-from fastprof.model.arrays import Int64
 from fastprof.ranks.run.graph import BEGIN, CHAIN, HOST, MEMBER, PathPart
 from fastprof.ranks.run.record import FIRST_CAUSE, HOST_KINDS, KINDS_OF_LABELS, Label, RankRecord
 
@@ -53,56 +52,59 @@ def critical_path(
 ) -> CriticalPath:
     """Add up the parts of the path of some steps."""
     ns: dict[tuple[int, str], float] = {}
-    labels: dict[tuple[int, str], dict[Label, float]] = {}
+    most: dict[tuple[int, str], tuple[float, Label]] = {}
     hops, before = 0, -1
+    work: dict[int, list[PathPart]] = {}
     for part in parts:
         hops += before not in (-1, part.rank)
         before = part.rank
         if part.kind in (CHAIN, HOST):
-            _add_work(ns, labels, records[part.rank], part)
+            work.setdefault(part.rank, []).append(part)
             continue
         name = TRANSFER if part.kind == MEMBER else LATENCY
         if part.kind == BEGIN:
             name = START
         key = part.rank, name
         ns[key] = ns.get(key, 0.0) + part.ns
+    for rank, own in work.items():
+        for name, time, label in _work(records[rank], own):
+            key = rank, name
+            ns[key] = ns.get(key, 0.0) + time
+            if label is not None and (key not in most or time > most[key][0]):
+                most[key] = time, label
     n = max(n_steps, 1)
     return CriticalPath(
         {key: value / n for key, value in ns.items()},
-        {key: max(own, key=lambda label: own[label]) for key, own in labels.items()},
+        {key: label for key, (_, label) in most.items()},
         hops / n,
     )
 
 
-def _add_work(
-    ns: dict[tuple[int, str], float],
-    labels: dict[tuple[int, str], dict[Label, float]],
-    record: RankRecord,
-    part: PathPart,
-) -> None:
-    """Divide a piece of a chain among what it consists of; a changed one in proportion.
+def _work(
+    record: RankRecord, parts: Sequence[PathPart]
+) -> Iterator[tuple[str, float, Label | None]]:
+    """Name, ns and label of what the pieces of a chain and its host consist of on the path.
 
-    The time up to a launch: among the idle time of the host's making.
+    Changed pieces are divided in proportion; the time up to a launch, among the idle time of the
+    host's making.
     """
     chain = record.chain
-    rows = slice(int(chain.offsets[part.event]), int(chain.offsets[part.event + 1]))
-    names = [record.labels[number] for number in chain.label[rows].tolist()]
-    late = np.array([name.kind in HOST_KINDS for name in names], bool)
-    late &= chain.slack[part.event] >= 0
-    spent: Int64 = chain.ns[rows] * (late if part.kind == HOST else ~late)
-    whole = int(spent.sum())
-    if not whole:
-        key = part.rank, HOST_BOUND if part.kind == HOST else LATENCY
-        ns[key] = ns.get(key, 0.0) + part.ns
-        return
-    for label, own in zip(names, spent.tolist(), strict=True):
-        if not own:
-            continue
-        key = part.rank, KINDS_OF_LABELS[label.kind]
-        time = part.ns * own / whole
-        ns[key] = ns.get(key, 0.0) + time
-        of_key = labels.setdefault(key, {})
-        of_key[label] = of_key.get(label, 0.0) + time
+    kind, _, event, ns = np.array(parts, np.int64).T
+    n = chain.offsets[event + 1] - chain.offsets[event]
+    part = np.repeat(np.arange(len(event)), n)
+    rows = np.arange(len(part)) + np.repeat(chain.offsets[event] - np.cumsum(n) + n, n)
+    label = chain.label[rows]
+    is_host = np.array([one.kind in HOST_KINDS for one in record.labels] or [False])
+    late = is_host[label] & (chain.slack[event] >= 0)[part]
+    spent = np.where(late == (kind == HOST)[part], chain.ns[rows], 0)
+    whole = np.bincount(part, spent, len(event))
+    time = np.bincount(label, ns[part] * spent / np.maximum(whole, 1)[part], len(record.labels))
+    for number in np.flatnonzero(time).tolist():
+        own = record.labels[number]
+        yield KINDS_OF_LABELS[own.kind], float(time[number]), own
+    for name, of in ((HOST_BOUND, HOST), (LATENCY, CHAIN)):
+        if rest := int(ns[(whole == 0) & (kind == of)].sum()):
+            yield name, float(rest), None
 
 
 def path_rows(
