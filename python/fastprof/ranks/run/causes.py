@@ -398,12 +398,11 @@ def _differences(
     ids = np.concatenate([one[0], other[0]])
     ns = np.concatenate([one[1], -other[1]]).astype(np.float64)
     if n_labels <= _DENSE:
-        dense: Floats = np.bincount(ids, ns, n_labels)
+        dense = np.bincount(ids, ns, n_labels).astype(np.float64, copy=False)
         present = dense.nonzero()[0]
         return present, dense[present]
     labels, place = np.unique(ids, return_inverse=True)
-    apart = np.bincount(place, ns, len(labels))
-    return labels, apart
+    return labels, np.bincount(place, ns, len(labels)).astype(np.float64, copy=False)
 
 
 def _arrivals(record: RankRecord) -> Int32:
