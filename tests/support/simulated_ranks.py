@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from bench.ranks import faults, programs, truth
+from bench.ranks.program import Collective, Program, Receive
+from bench.ranks.simulate import simulate
 
 from fastprof.api.ranks import Ranks
 from fastprof.ranks.work import Options, work
@@ -24,6 +26,8 @@ NAMES = {
 CLEAR = 0.02  # of the step: a fault that saves more must be found
 EXACT = 0.05  # of what it saves
 ROUNDING = 0.004  # of the step
+FACTORS = (0, 0.5, 2)  # of transfers
+SAVED = 0.01  # of the step: so exact is what is saved with these
 
 
 @dataclass(frozen=True)
@@ -37,12 +41,30 @@ class Scenario:
     metadata: str
     faults: tuple[Any, ...]
 
+    def made(self) -> Program:
+        """The program."""
+        result: Program = getattr(programs, self.program)(self.n_ranks)
+        return result
+
+    def step_with(self, factor: float) -> float:
+        """The mean step of the run, but the first, if transfers take a part of their time, ns."""
+        program = self.made()
+        step = [
+            replace(op, transfer=round(op.transfer * factor))
+            if isinstance(op, Collective | Receive)
+            else op
+            for op in program.step
+        ]
+        run = simulate(
+            replace(program, step=step), steps=self.steps, seed=self.seed, faults=self.faults
+        )
+        return float(np.diff(run.run_ends)[1:].mean())
+
     def write(self, directory: Path, form: str = "kineto") -> truth.Truth:
         """Simulate it, and write its files: of torch.profiler, or exports of Nsight Systems."""
         directory.mkdir(parents=True, exist_ok=True)
-        program = getattr(programs, self.program)(self.n_ranks)
         return truth.write(
-            directory, program, steps=self.steps, seed=self.seed, faults=list(self.faults),
+            directory, self.made(), steps=self.steps, seed=self.seed, faults=list(self.faults),
             form=form, metadata=self.metadata,
         )  # fmt: skip
 
@@ -214,11 +236,23 @@ def _of_causes(run: Ranks, answer: truth.Truth) -> list[str]:
     return result
 
 
+def _of_what_ifs(run: Ranks, scenario: Scenario) -> list[str]:
+    """Steps with faster and slower transfers change as those of the simulation do."""
+    recorded, result = scenario.step_with(1), []
+    table = run.what_if([f"communication:{factor}" for factor in FACTORS])
+    for factor, saved in zip(FACTORS, table["saved_ns"][1:].tolist(), strict=True):
+        real = recorded - scenario.step_with(factor)
+        if abs(saved - real) > SAVED * recorded:
+            result.append(f"communication:{factor} saves {saved:.0f} ns, not {real:.0f}")
+    return result
+
+
 def problems(seed: int, directory: Path, form: str = "kineto") -> list[str]:
     """What differs in a random run."""
     scenario = random_scenario(seed)
     answer = scenario.write(directory, form)
-    return compare(read(directory), answer)
+    run = read(directory)
+    return compare(run, answer) + _of_what_ifs(run, scenario)
 
 
 def main(arguments: Sequence[str]) -> None:
