@@ -85,7 +85,8 @@ class ReportCommand:
             log(f"warning: {warning}")
         profile = trimmed(profile, arguments.trim)
         table = profile.report(self._report.name, **options)
-        log_unmatched(profile, options.get("where"))
+        if "of" not in options:  # find has a note on it, of what else it finds too
+            log_unmatched(profile, options.get("where"))
         return table
 
     def _check(self, arguments: argparse.Namespace) -> None:

@@ -1,1 +1,1 @@
-"""The MCP server of `fastprof mcp`: reports for assistants. Only `server` and `http` load the SDK."""
+"""The server of `fastprof mcp`: reports for assistants. `server` and `http` load the SDK."""

@@ -38,7 +38,7 @@ class Page(NamedTuple):
     Parameters
     ----------
     sort : key or heading of a column, largest first; None for the order of the report
-    columns : keys or headings; None for all
+    columns : keys or headings, or `all`; None for those that text shows
     offset : rows to skip
     limit : rows of the answer
     """
@@ -47,6 +47,11 @@ class Page(NamedTuple):
     columns: Sequence[str] | None = None
     offset: int = 0
     limit: int = ROWS
+
+    @property
+    def wants_all(self) -> bool:
+        """Whether all columns are asked for."""
+        return self.columns is not None and list(self.columns) == ["all"]
 
 
 def of_table(result: Table | Tables, page: Page, **more: Any) -> Answer:
@@ -67,7 +72,7 @@ def of_table(result: Table | Tables, page: Page, **more: Any) -> Answer:
         text = result.head(page.limit).text(page.limit, width=WIDTH)
     else:
         ordered = result if page.sort is None else result.sort(page.sort)
-        if page.columns is not None:
+        if page.columns is not None and not page.wants_all:
             ordered = ordered.select(page.columns)
         values, text = _rows(ordered, page), _text(ordered, page)
     facts = {key: bounded(value) for key, value in result.facts.items() if key not in values}
@@ -77,7 +82,7 @@ def of_table(result: Table | Tables, page: Page, **more: Any) -> Answer:
 def _of_tables(tables: Tables, page: Page) -> dict[str, Any]:
     if page.sort is not None:
         tables.sort(page.sort)
-    if page.columns is not None:
+    if page.columns is not None and not page.wants_all:
         tables.select(page.columns)
     return {"tables": {name: _rows(table, page) for name, table in tables.items()}}
 
@@ -86,12 +91,17 @@ def _rows(table: Table, page: Page) -> dict[str, Any]:
     """The values of some rows, with the units of the columns, and what was left out."""
     end = min(page.offset + page.limit, table.n_rows)
     rows = [table[row] for row in range(min(page.offset, end), end)]
+    shown = [name for name in table.columns if page.wants_all or table.heading(name).in_text]
+    others = [name for name in table.columns if name not in shown]
+    unknown = [name for name in others if rows and all(row[name] is None for row in rows)]
     return {
         "n_rows": table.n_rows,
         "offset": page.offset,
-        "rows": [bounded(row) for row in rows],
+        "rows": [bounded({name: row[name] for name in shown}) for row in rows],
+        "more_columns": [name for name in others if name not in unknown],
+        "unknown_columns": unknown,
         "total": bounded(table.total),
-        "units": units([table.heading(name) for name in table.columns]),
+        "units": units([table.heading(name) for name in shown]),
         "lead": [line for line in table.lead if line],
         "notes": list(table.notes),
         "cut": cut(page.offset, len(rows), table.n_rows),

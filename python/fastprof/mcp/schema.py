@@ -23,7 +23,6 @@ TRIM: Final[Schema] = {
     "description": "only this part: times since the first GPU work, such as 1.5s:4s or 200ms:, or "
     "the name or glob pattern of ranges",
 }
-_VALUE: Final[Schema] = {"type": ["string", "number", "boolean", "array", "null"]}
 # Options that end a command with an exit code, or need files.
 _OF_COMMANDS: Final = frozenset({"fail_above", "source", "plot"})
 
@@ -33,7 +32,8 @@ PAGE: Final[dict[str, Schema]] = {
         "type": "array",
         "items": _TEXT,
         "maxItems": 100,
-        "description": "columns to return, by key or heading (default: all)",
+        "description": "columns to return, by key or heading; [\"all\"] for all (default: those of "
+        "text; more_columns names the others)",
     },
     "offset": {"type": "integer", "minimum": 0, "description": "rows to skip (default: 0)"},
     "limit": {
@@ -43,11 +43,16 @@ PAGE: Final[dict[str, Schema]] = {
         "description": f"rows to return (default: {ROWS})",
     },
 }
-_NUMBERS: Final = {"type": ["integer", "null"]}
 _TABLE: Final[dict[str, Schema]] = {
     "n_rows": {"type": "integer", "description": "rows of the whole table"},
     "offset": {"type": "integer"},
     "rows": {"type": "array", "items": {"type": "object"}},
+    "more_columns": {"type": "array", "items": {"type": "string"}},
+    "unknown_columns": {
+        "type": "array",
+        "items": {"type": "string"},
+        "description": "columns that are unknown in all these rows; notes say why",
+    },
     "total": {"type": "object", "description": "over all rows, not only those returned"},
     "units": {"type": "object", "description": "of columns: ns, bytes, flop, share (0 to 1)"},
     "lead": {"type": "array", "items": {"type": "string"}},
