@@ -54,10 +54,13 @@ class Page(NamedTuple):
         return self.columns is not None and list(self.columns) == ["all"]
 
 
-def of_table(result: Table | Tables, page: Page, **more: Any) -> Answer:
+def of_table(
+    result: Table | Tables, page: Page, more: Mapping[str, Any], without: Sequence[str] = ()
+) -> Answer:
     """The answer with a report: rows, totals, notes, and what was left out.
 
     more : further values
+    without : facts to leave out
 
     Raises
     ------
@@ -75,7 +78,8 @@ def of_table(result: Table | Tables, page: Page, **more: Any) -> Answer:
         if page.columns is not None and not page.wants_all:
             ordered = ordered.select(page.columns)
         values, text = _rows(ordered, page), _text(ordered, page)
-    facts = {key: bounded(value) for key, value in result.facts.items() if key not in values}
+    omitted = {*values, *without}
+    facts = {key: bounded(value) for key, value in result.facts.items() if key not in omitted}
     return Answer({**head, **facts, **values}, shortened(text))
 
 

@@ -9,10 +9,9 @@ from typing import Any, Final
 
 from fastprof.errors import BadInputError
 
-_ENDINGS: Final = (
-    *(".sqlite", ".json", ".json.gz", ".nvvp", ".sql", ".dict", ".pickle", ".nsys-rep"),
-)
+_ENDINGS: Final = (".sqlite", ".json", ".json.gz", ".nvvp", ".sql", ".dict")
 _REPORTS: Final = (".nsys-rep", ".qdrep")
+_SQLITE: Final = b"SQLite format 3\0"
 _MOST_LISTED: Final = 100
 _MOST_VISITED: Final = 20_000  # files, of those below the directories
 
@@ -86,13 +85,9 @@ class AllowedFiles:
             n_visited += 1
             if n_visited > _MOST_VISITED:
                 break
-            if path.name.endswith(_ENDINGS):
+            if path.name.endswith(_ENDINGS) and _may_be_trace(path):
                 found.append(path)
-        rows = [
-            {"file": str(path), "bytes": path.stat().st_size}
-            for path in found[:_MOST_LISTED]
-            if path.is_file()
-        ]
+        rows = [{"file": str(path), "bytes": path.stat().st_size} for path in found[:_MOST_LISTED]]
         complete = n_visited <= _MOST_VISITED
         return {"files": rows, "n_files": len(found), "is_complete": complete}
 
@@ -101,3 +96,13 @@ class AllowedFiles:
             for folder, folders, names in os.walk(directory):
                 folders.sort()
                 yield from (Path(folder, name) for name in sorted(names))
+
+
+def _may_be_trace(path: Path) -> bool:
+    """False for texts in SQL, and for links to what may not be read."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    if path.suffix != ".sql":
+        return True
+    with path.open("rb") as file:
+        return file.read(len(_SQLITE)) == _SQLITE

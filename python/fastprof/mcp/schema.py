@@ -32,7 +32,7 @@ PAGE: Final[dict[str, Schema]] = {
         "type": "array",
         "items": _TEXT,
         "maxItems": 100,
-        "description": "columns to return, by key or heading; [\"all\"] for all (default: those of "
+        "description": 'columns to return, by key or heading; ["all"] for all (default: those of '
         "text; more_columns names the others)",
     },
     "offset": {"type": "integer", "minimum": 0, "description": "rows to skip (default: 0)"},
@@ -72,10 +72,7 @@ OF_REPORT: Final[Schema] = {
         "report": {"type": "string"},
         "warnings": {"type": "array", "items": {"type": "string"}},
         **_TABLE,
-        "tables": {
-            "type": "object",
-            "additionalProperties": {"type": "object", "properties": _TABLE},
-        },
+        "tables": {"type": "object", "description": "several tables by name, each as above"},
     },
     "required": ["fastprof", "schema"],
 }

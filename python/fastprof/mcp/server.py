@@ -13,7 +13,8 @@ from fastprof._system.reasons import reason
 from fastprof._version import __version__
 from fastprof.errors import FastprofError
 from fastprof.mcp.session import OpenProfiles, Work
-from fastprof.mcp.tools import Tool, all_tools
+from fastprof.mcp.tool import Tool
+from fastprof.mcp.tools import all_tools
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -87,7 +88,7 @@ def server_of(profiles: OpenProfiles, timeout: float) -> Server[Any]:
                 work.stop()
                 group.cancel_scope.cancel()
 
-    return lowlevel.Server(  # type: ignore[no-any-return]  # the SDK may be missing
+    return lowlevel.Server(
         "fastprof",
         version=__version__,
         instructions=INSTRUCTIONS,

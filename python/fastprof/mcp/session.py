@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event, Lock, RLock
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from fastprof._system.classes import NamedTuple
 from fastprof._system.file_state import FileState, state_of
@@ -18,7 +18,11 @@ from fastprof.api.profile import Profile
 from fastprof.errors import BadInputError, FastprofError
 from fastprof.mcp.paths import AllowedFiles
 
+if TYPE_CHECKING:
+    from fastprof.api.ranks import Ranks
+
 _MOST_PARTS: Final = 4  # of `Profile.trim`, kept for each profile
+_MOST_RUNS: Final = 2  # of several ranks, whose records are small
 
 
 class StoppedError(FastprofError):
@@ -88,6 +92,8 @@ class OpenProfiles:
         self._budget, self._used = budget, used or resident
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._lock = Lock()
+        self._runs: OrderedDict[object, Ranks] = OrderedDict()
+        self._lock_of_runs = Lock()
 
     @contextmanager
     def using(self, names: Sequence[str], work: Work) -> Iterator[list[Profile]]:
@@ -116,6 +122,30 @@ class OpenProfiles:
         while len(parts) > _MOST_PARTS:
             parts.popitem(last=False)
         return parts[trim]
+
+    def ranks(self, names: Sequence[str], steps: str | None, work: Work) -> Ranks:
+        """The ranks of a run; the last runs are kept until a file changes.
+
+        Raises
+        ------
+        BadInputError
+            A path may not be read, or has no traces.
+        RanksError
+            The files are not those of one run.
+        """
+        from fastprof.api.ranks import open_ranks
+
+        paths = self.files.files(names)
+        key = (steps, tuple((path, state_of(path)) for path in paths))
+        with self._lock_of_runs:
+            if key not in self._runs:
+                self._runs[key] = open_ranks(
+                    paths, steps=steps, progress=lambda done: work("ranks", done.n, done.total)
+                )
+            self._runs.move_to_end(key)
+            while len(self._runs) > _MOST_RUNS:
+                self._runs.popitem(last=False)
+            return self._runs[key]
 
     def open_files(self) -> list[str]:
         """The files of the open profiles, the last used one last."""

@@ -2,35 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
-from fastprof._system.classes import dataclass
 from fastprof.analysis.reports import find, names
 from fastprof.mcp import schema
 from fastprof.mcp.answer import Answer, of_table
-from fastprof.mcp.schema import FILE, OF_REPORT, PAGE, TRIM, Schema, of_object, page_of
+from fastprof.mcp.run_tools import run_tools
+from fastprof.mcp.schema import FILE, OF_REPORT, PAGE, TRIM, of_object, page_of
 from fastprof.mcp.session import OpenProfiles, Work
-
-Arguments = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Tool:
-    """A tool.
-
-    Parameters
-    ----------
-    name, about : for the client
-    arguments, result : JSON schemas
-    run : function(profiles, arguments, work) -> Answer
-    """
-
-    name: str
-    about: str
-    arguments: Schema
-    result: Schema
-    run: Callable[[OpenProfiles, Arguments, Work], Answer]
+from fastprof.mcp.tool import Arguments, Tool
 
 
 def _of_report(name: str, about: str) -> Tool:
@@ -60,7 +40,9 @@ def _reported(
         table = part.report(name, **options)
         page = page_of(arguments, report.limit)
         warnings = list(profile.warnings)
-        return of_table(table, page, file=profile.name, report=name, warnings=warnings)
+        without = _OF_FILE if name in _OF_WORK else ()
+        head = {"file": profile.name, "report": name, "warnings": warnings}
+        return of_table(table, page, head, without)
 
 
 def _any_report(profiles: OpenProfiles, arguments: Arguments, work: Work) -> Answer:
@@ -89,12 +71,30 @@ def _report_tool() -> Tool:
 
 
 def all_tools() -> dict[str, Tool]:
-    """The tools by name."""
+    """The tools by name, in the order in which clients list them."""
     tools = [_of_report(name, about) for name, about in _OF_REPORTS.items()]
-    return {tool.name: tool for tool in [*tools, _report_tool()]}
+    by_name = {tool.name: tool for tool in [*tools, _report_tool(), *run_tools()]}
+    return {name: by_name[name] for name in _ORDER}
 
 
 _OF_REPORTS: Final = {
     "overview": "The first look at a trace: what limits the step, the largest operators, layers, "
     "lines and causes of idle time, and what to change. Begin here.",
+    "find": "Find kernels, copies, calls of operators, ranges or API calls one by one, in order of "
+    "start: the n-th, the longest (sort), those of an operator, layer, shape, stream, step or name "
+    "(where), those between two times or two kernels. idx numbers kernels for the tool kernel. "
+    'Example: where=["kind=gemm"], sort=gpu_ns, limit=1.',
+    "kernel": "One kernel or copy explained, by its idx from find: launch, operator, shapes, "
+    "layer, source line, cost and roof, how it compares with others of its name, what it waited "
+    "for, and what runs before, after and beside it.",
+    "advise": "What to change to make a step shorter, the largest saving first, with the evidence.",
+    "whatif": "What a step would take if some of it were faster, absent or elsewhere: the run "
+    "replayed after a change.",
 }
+# Reports that a client asks for many times, and what `overview` says of the file.
+_OF_WORK: Final = ("find", "kernel")
+_OF_FILE: Final = ("gpu", "steps", "coverage", "program")
+_ORDER: Final = (
+    *("info", "overview", "report", "find", "kernel", "advise", "whatif", "diff", "ranks"),
+    "guide",
+)

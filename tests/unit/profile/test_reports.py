@@ -65,7 +65,7 @@ def test_a_command_prints_the_table_of_its_report(name, trace, profile):
     assert {"fastprof", "schema", "gpu", "steps", "coverage"} | contents <= set(found)
     outputs = [
         (["--csv"], table.csv()),
-        (["--limit", "0", "-w", "999"], table.text(None)),
+        (["--limit", "0", "-w", "999"], table.text(None, width=999)),
         (["--markdown", "--limit", "0"], table.markdown(None)),
     ]
     for words, expected in outputs if IS_FULL else [outputs[NAMES.index(name) % 3]]:

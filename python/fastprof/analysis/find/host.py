@@ -115,10 +115,8 @@ def _launched_inside(
         own = own[np.argsort(begin[own], kind="stable")]
         before = np.concatenate([[0], np.cumsum(length[own])])
         of_thread = np.flatnonzero(ranges.thread[rows] == each)
-        first, last = (
-            np.searchsorted(begin[own], times[rows[of_thread]], side)
-            for times, side in ((ranges.start, "left"), (ranges.end, "right"))
-        )
+        first = np.searchsorted(begin[own], ranges.start[rows[of_thread]], "left")
+        last = np.searchsorted(begin[own], ranges.end[rows[of_thread]], "right")
         gpu[of_thread], counts[of_thread] = before[last] - before[first], last - first
     return gpu, counts
 

@@ -46,10 +46,8 @@ def explained(
 
     devices : the GPUs by number, with their peaks
     """
-    facts: Facts = {
-        "idx": row + 1,
-        **{name: _key(profile, key, row) for name, key in _KEYS.items()},
-    }
+    facts: Facts = {"idx": row + 1}
+    facts |= {name: key_of(profile, key).at(row) for name, key in _KEYS.items()}
     facts |= _times(profile, row)
     facts |= {name: _at(profile, name, row) for name in _COLUMNS if name in profile.names}
     if facts["kind"] in ("memcpy", "memset"):
@@ -63,7 +61,7 @@ def explained(
 
 
 def _at(profile: ProfileData, name: str, row: int) -> Any:
-    value = profile.column(name).at(row)  # type: ignore[union-attr]  # no column of markers
+    value = profile.column(name).at(row)
     return list(value) if isinstance(value, tuple) else value
 
 
