@@ -15,6 +15,7 @@ LINES: Final = 60  # of text
 ROWS: Final = 20  # of a table, unless the call asks for more
 MOST_ROWS: Final = 200
 WIDTH: Final = 140  # characters of a line
+_LONGEST: Final = 400  # characters of a line that no table has
 _MOST_CHARACTERS: Final = 1000  # of a text among the values
 _MOST_ITEMS: Final = 50  # of a list among the facts
 
@@ -69,7 +70,7 @@ def of_table(
     ReportError
         They are given for several tables.
     """
-    head = {"fastprof": __version__, "schema": SCHEMA, **more}
+    head = {"fastprof": __version__, "schema": SCHEMA, **bounded(more)}
     if isinstance(result, Tables):
         values = _of_tables(result, page)
         text = result.head(page.limit).text(page.limit, width=WIDTH)
@@ -106,8 +107,8 @@ def _rows(table: Table, page: Page) -> dict[str, Any]:
         "unknown_columns": unknown,
         "total": bounded(table.total),
         "units": units([table.heading(name) for name in shown]),
-        "lead": [line for line in table.lead if line],
-        "notes": list(table.notes),
+        "lead": bounded([line for line in table.lead if line]),
+        "notes": bounded(table.notes),
         "cut": cut(page.offset, len(rows), table.n_rows),
     }
 
@@ -143,6 +144,7 @@ def _text(table: Table, page: Page) -> str:
 def shortened(text: str) -> str:
     """The text in printable characters, at most LINES lines; a last line says what was cut."""
     lines = [printable(line) for line in text.rstrip().splitlines()]
+    lines = [each if len(each) <= _LONGEST else f"{each[:_LONGEST]}..." for each in lines]
     if len(lines) > LINES:
         n_cut = len(lines) - LINES + 1
         lines = [*lines[: LINES - 1], f"... {n_cut} more lines: the structured content has more"]

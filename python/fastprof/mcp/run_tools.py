@@ -46,7 +46,7 @@ def info(profiles: OpenProfiles, arguments: Arguments, work: Work) -> Answer:
 
     with profiles.using([arguments["file"]], work) as (profile,):
         values = bounded(describe(profile, most=50))
-        values["warnings"] = list(profile.warnings)
+        values["warnings"] = bounded(profile.warnings)
         return Answer(values, shortened(info_text(describe(profile, most=10), 140)))
 
 

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from threading import Event, Lock, RLock
+from threading import Event, Lock
 from typing import TYPE_CHECKING, Final
 
 from fastprof._system.classes import NamedTuple
@@ -65,7 +65,7 @@ class _Entry:
     """A profile, the state of its file, and its parts; `lock` lets one call at a time use it."""
 
     def __init__(self) -> None:
-        self.lock = RLock()
+        self.lock = Lock()
         self.state: FileState | None = None
         self.profile: Profile | None = None
         self.parts: OrderedDict[str, Profile] = OrderedDict()
