@@ -14,18 +14,17 @@ Print a skill for assistants, in the format SKILL.md: when to use which command,
 printed, and what not to conclude.
 
   fastprof skill
-  fastprof skill -o SKILL.md
+  fastprof skill > SKILL.md
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.add_argument("-o", "--output", metavar="OUT", help="write to OUT instead of stdout")
+    """Add the command's arguments: there are none."""
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     path = Path(__file__).parents[1] / "skills" / "fastprof" / "SKILL.md"
-    with output(arguments.output) as file:
+    with output(None) as file:
         file.write(path.read_bytes())
     return 0

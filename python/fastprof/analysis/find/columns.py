@@ -62,7 +62,7 @@ def nth(text: str) -> slice:
     """
     found = _NTH.fullmatch(text.strip())
     first, last = (None, None) if found is None else (found[1], found[3])
-    if found is None or "0" in (first, last) or (first is None and found[2] is None):
+    if found is None or "0" in (first, last) or (first is None and last is None):
         raise ReportError(f"expected an occurrence such as 3, -1 or 2:5, found {text!r}")
     if found[2] is None:
         last = first

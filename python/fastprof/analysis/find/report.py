@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from fastprof._core._pools import alike
 from fastprof.analysis.find import columns as headings
 from fastprof.analysis.find.host import found_api, found_ranges
-from fastprof.analysis.find.rows import Found, Limits, limits_of, since, starts
+from fastprof.analysis.find.rows import Found, Limits, limits_of, since, starts, why_unknown
 from fastprof.analysis.grouping import Grouping, numbers
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.registry import Where
@@ -17,7 +18,7 @@ from fastprof.analysis.selection import selected, unmatched
 from fastprof.analysis.summary.measures import shown
 from fastprof.errors import ReportError
 from fastprof.model.arrays import Int64
-from fastprof.model.columns import Ints
+from fastprof.model.columns import Ints, Values
 from fastprof.model.numbers import quantity
 from fastprof.model.table import ColumnData, Table
 from fastprof.model.trace import NO_TIME
@@ -118,9 +119,18 @@ def _kernel_rows(profile: ProfileData, where: Where | None, limits: Limits) -> I
     return np.flatnonzero(result)
 
 
-def _none(profile: ProfileData, where: Where | None, n: int) -> tuple[str, ...]:
-    """Why there is nothing, by the conditions of `where`."""
-    return tuple(unmatched(profile, where)) if where and not n else ()
+def _notes(
+    profile: ProfileData, where: Where | None, keys: Mapping[str, Values], n: int
+) -> tuple[str, ...]:
+    """Why there is nothing, by the conditions of `where`; why columns are unknown.
+
+    keys : of all kernels, by name
+    n : number of rows
+    """
+    if not n:
+        return tuple(unmatched(profile, where)) if where else ()
+    unknown = [name for name in ("op", "shape", "line") if not keys[name].values]
+    return tuple(dict.fromkeys(filter(None, why_unknown(profile, unknown).values())))
 
 
 def _kernels(profile: ProfileData, where: Where | None, limits: Limits) -> Found:
@@ -140,7 +150,7 @@ def _kernels(profile: ProfileData, where: Where | None, limits: Limits) -> Found
         }
         return {heading.key: own[heading.key] for heading in headings.KERNELS[1:]}
 
-    notes = _none(profile, where, len(rows))
+    notes = _notes(profile, where, keys, len(rows))
     return Found(rows, len(profile), columns, headings.KERNELS, notes)
 
 
@@ -173,6 +183,6 @@ def _calls(profile: ProfileData, where: Where | None, limits: Limits) -> Found:
         }
         return {heading.key: own[heading.key] for heading in headings.CALLS[1:]}
 
-    notes = _none(profile, where, len(rows))
+    notes = _notes(profile, where, keys, len(rows))
     n_all = int(np.count_nonzero(np.bincount(call[call >= 0])))
     return Found(rows, n_all, columns, headings.CALLS, notes)

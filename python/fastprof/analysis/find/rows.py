@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Final
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from fastprof.model.heading import Heading
 from fastprof.model.table import ColumnData
 from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.data import ProfileData
+from fastprof.profile.recording_hints import advice_on
 
 
 class Found(NamedTuple):
@@ -132,3 +134,13 @@ def origin_of(profile: ProfileData) -> int:
 def since(start: Int64, origin: int) -> Ints:
     """Times since the origin; unknown ones stay unknown."""
     return Ints(np.where(start == NO_TIME, NO_TIME, start - origin), int(NO_TIME))
+
+
+NO_LAYERS: Final = "the trace has no layers: fastprof.annotate_layers(model)"
+_DEPTHS: Final = {"op": "op", "shape": "shapes", "line": "source line"}
+
+
+def why_unknown(profile: ProfileData, names: Iterable[str]) -> dict[str, str]:
+    """What to record, by the name of the column: op, shape or line."""
+    about, contents = profile.about, profile.contents
+    return {name: advice_on(about, contents, _DEPTHS[name]) for name in names}

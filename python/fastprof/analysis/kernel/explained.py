@@ -9,7 +9,7 @@ import numpy as np
 
 from fastprof._core._take import take
 from fastprof.analysis.cells import cells_of
-from fastprof.analysis.find.rows import origin_of, starts
+from fastprof.analysis.find.rows import NO_LAYERS, origin_of, starts, why_unknown
 from fastprof.analysis.grouping import numbers
 from fastprof.analysis.kernel.waited import waited_for
 from fastprof.analysis.keys import key_of
@@ -19,7 +19,6 @@ from fastprof.model.arrays import Int64
 from fastprof.model.devices import Device
 from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.data import ProfileData, kept
-from fastprof.profile.recording_hints import advice_on
 
 Facts = dict[str, Any]
 
@@ -180,11 +179,6 @@ def _launch(profile: ProfileData, row: int) -> Facts | None:
     }
 
 
-_DEPTHS: Final = {
-    "op": "op", "shape": "shapes", "line": "source line", "layer": "layer", "range": "range",
-}  # fmt: skip
-
-
 def _reasons(profile: ProfileData, facts: Facts) -> dict[str, str]:
     """Why values are unknown, by name."""
     reasons = {}
@@ -194,13 +188,12 @@ def _reasons(profile: ProfileData, facts: Facts) -> dict[str, str]:
         reasons["cost"] = _why_no_cost(profile, facts)
     if facts["launch"] is None:
         reasons["launch"] = "launched before the recording began, or launches were not recorded"
-    for name in ("op", "shape", "line"):
-        if facts[name] is None:
-            reasons[name] = advice_on(profile.about, profile.contents, _DEPTHS[name])
+    unknown = [name for name in ("op", "shape", "line") if facts[name] is None]
+    reasons |= why_unknown(profile, unknown)
     if facts["cost"]["flops"] is not None and facts["cost"]["bound"] is None:
         reasons["roof"] = "the peak of the GPU, or the cost of most of the call, is unknown"
     if facts["layer"] is None and not profile.contents.layers:
-        reasons["layer"] = "the trace has no layers: fastprof.annotate_layers(model)"
+        reasons["layer"] = NO_LAYERS
     return {name: reason for name, reason in reasons.items() if reason}
 
 
