@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from fastprof._system.regex import regex
 from fastprof.analysis.registry import Option, Report
 from fastprof.errors import ReportError
 from fastprof.mcp.answer import MOST_ROWS, ROWS, Page
@@ -23,6 +24,7 @@ TRIM: Final[Schema] = {
     "description": "only this part: times since the first GPU work, such as 1.5s:4s or 200ms:, or "
     "the name or glob pattern of ranges",
 }
+_OF_PATTERNS: Final = frozenset({"steps", "step_range", "data"})
 # Options that end a command with an exit code, or need files.
 _OF_COMMANDS: Final = frozenset({"fail_above", "source", "plot"})
 
@@ -136,12 +138,25 @@ def keywords(report: Report, given: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
+# Such as (a+)+: the time to search may double with each character of a name.
+_NESTED: Final = regex(r"[*+}]\??\)[*+{]")
+
+
+def _check_pattern(name: str, text: str) -> None:
+    """Refuse regular expressions that may take for ever, which nothing can stop."""
+    if _NESTED.search(text):
+        raise ReportError(f"{name}: repetition within repetition, as in (a+)+: {text!r}")
+
+
 def _converted(option: Option, value: Any) -> Any:
     if option.metavar is None and not option.is_positional:
         if not isinstance(value, bool):
             raise ReportError(f"{option.name}: expected true or false, found {value!r}")
         return value
     is_list = isinstance(value, list)
+    for each in value if is_list else [value]:
+        if option.name in _OF_PATTERNS:
+            _check_pattern(option.name, str(each))
     try:
         if option.is_repeatable or option.is_positional:
             return [option.type(_text(each)) for each in (value if is_list else [value])]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from fastprof._core._take import take
@@ -26,10 +28,18 @@ class _HostRows:
     """Ranges or API calls, for `selected`: they have some keys, others are unknown.
 
     keys : by name, each [rows]
+    folded : makes the key `range`, which takes long, of ranges
     """
 
-    def __init__(self, about: About, n: int, keys: dict[str, Values]) -> None:
+    def __init__(
+        self,
+        about: About,
+        n: int,
+        keys: dict[str, Values],
+        folded: Callable[[], Values] | None = None,
+    ) -> None:
         self.about, self.names, self._n, self._keys = about, list[str](), n, keys
+        self._folded = folded
 
     def __len__(self) -> int:
         return self._n
@@ -40,6 +50,8 @@ class _HostRows:
 
     def own_key(self, name: str) -> Values | None:
         """The values of a key, None if ranges and API calls do not have it."""
+        if name == "range" and self._folded is not None:
+            return self._folded()
         return self._keys.get(name)
 
 
@@ -74,11 +86,10 @@ def found_ranges(profile: ProfileData, where: Where | None, limits: Limits) -> F
     names = ranges.name.take(own).mapped(lambda name: name)
     keys = {
         "name": names,
-        "range": names.mapped(without_numbers),
         "kind": Values(ranges.label[own], kinds).mapped(lambda kind: kind),
         **{key: values.take(own) for key, values in _of_threads(ranges).items()},
     }
-    source = _HostRows(profile.about, ranges.n_own, keys)
+    source = _HostRows(profile.about, ranges.n_own, keys, lambda: names.mapped(without_numbers))
     rows = _fitting(source, where, limits, ranges)
 
     def columns(picked: Int64) -> dict[str, ColumnData]:
