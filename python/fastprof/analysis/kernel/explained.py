@@ -182,16 +182,17 @@ def _launch(profile: ProfileData, row: int) -> Facts | None:
 def _reasons(profile: ProfileData, facts: Facts) -> dict[str, str]:
     """Why values are unknown, by name."""
     reasons = {}
-    if facts["kind"] in ("memcpy", "memset"):
-        reasons["cost"] = "copies and memsets have no FLOPs"
-    elif facts["cost"]["flops"] is None:
-        reasons["cost"] = _why_no_cost(profile, facts)
+    is_copy = facts["kind"] in ("memcpy", "memset")
+    if facts["cost"]["flops"] is None:
+        why = "copies and memsets have no FLOPs"
+        reasons["cost"] = why if is_copy else _why_no_cost(profile, facts)
     if facts["launch"] is None:
         reasons["launch"] = "launched before the recording began, or launches were not recorded"
     unknown = [name for name in ("op", "shape", "line") if facts[name] is None]
     reasons |= why_unknown(profile, unknown)
     if facts["cost"]["flops"] is not None and facts["cost"]["bound"] is None:
-        reasons["roof"] = "the peak of the GPU, or the cost of most of the call, is unknown"
+        why = "the peak of the GPU, or the cost of most of the call, is unknown"
+        reasons["roof"] = "copies from and to the host have no roof" if is_copy else why
     if facts["layer"] is None and not profile.contents.layers:
         reasons["layer"] = NO_LAYERS
     return {name: reason for name, reason in reasons.items() if reason}

@@ -8,7 +8,7 @@ from typing import Any, Final
 from fastprof.analysis.kernel.waited import LAUNCH, OTHER, STREAM
 from fastprof.model.numbers import quantity
 
-_LONGEST: Final = 160  # characters of a name
+_LONGEST: Final = 200  # characters of a name or shape
 
 
 def lines_of(facts: Mapping[str, Any], reasons: Mapping[str, str]) -> list[str]:
@@ -28,8 +28,7 @@ def lines_of(facts: Mapping[str, Any], reasons: Mapping[str, str]) -> list[str]:
 
 def _what(facts: Mapping[str, Any]) -> Iterator[str]:
     same = facts["same_name"]
-    name = str(facts["name"])
-    yield f"{facts['idx']}: {name if len(name) <= _LONGEST else name[: _LONGEST - 1] + '…'}"
+    yield f"{facts['idx']}: {_cut(facts['name'])}"
     at = "" if facts["at_ns"] is None else f" at {quantity(facts['at_ns'], 'ns')}"
     place = f"device {facts['device']}, stream {facts['stream']}"
     length = "na" if facts["gpu_ns"] is None else quantity(facts["gpu_ns"], "ns")
@@ -64,7 +63,7 @@ def _where(facts: Mapping[str, Any]) -> Iterator[str]:
     yield op
     for name in ("shape", "layer", "line", "range"):
         if facts[name] is not None:
-            yield f"{name} {facts[name]}"
+            yield f"{name} {_cut(facts[name])}"
 
 
 def _cost(facts: Mapping[str, Any]) -> Iterator[str]:
@@ -118,6 +117,12 @@ def _waited(facts: Mapping[str, Any]) -> Iterator[str]:
             f"the GPU was idle for {quantity(waited['gpu_idle_ns'], 'ns')} before it: "
             f"{waited['cause']}" + (f" ({', '.join(where)})" if where else "")
         )
+
+
+def _cut(value: Any) -> str:
+    """The beginning of a long text."""
+    text = str(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def _text(value: Any) -> str:

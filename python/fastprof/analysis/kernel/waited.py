@@ -44,7 +44,9 @@ def waited_for(profile: ProfileData, row: int) -> dict[str, Any] | None:
     end = int((start[earlier] + length[earlier]).max()) if len(earlier) else None
     last = int(earlier[(start[earlier] + length[earlier]).argmax()]) if len(earlier) else None
     launched = None if call < 0 or api.end[call] == NEVER else int(api.start[call])
-    what, of = _last_condition(profile, row, launched, end, last)
+    # A kernel may start while its launch is still in progress.
+    given = launched if launched is None or api.end[call] > begin else int(api.end[call])
+    what, of = _last_condition(profile, row, given, end, last)
     return {
         "for": what,
         "idx": None if of is None else of + 1,
@@ -59,7 +61,7 @@ def _last_condition(
 ) -> tuple[str, int | None]:
     """What was fulfilled last before a kernel started, and the kernel waited for.
 
-    launched : start of the launch, ns
+    launched : when it was launched, ns
     end, last : of the work before it on its stream: its end in ns, and its row
     """
     begin = int(starts(profile)[row])
