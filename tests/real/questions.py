@@ -129,6 +129,11 @@ FINDING = [
                                  "offset": a[0]["n_rows"] - 1}),
              lambda a: row(a, "gpu_ns"),
              lambda p: min(k.ns for k in work(p) if "flash_fwd" in k.name)),
+    Question(FIND, "the three shortest NCCL kernels", GPUS,
+             ("find", {"where": "kind=communication", "sort": "gpu_ns", "ascending": True,
+                       "limit": 3}),
+             lambda a: [each["gpu_ns"] for each in a[-1]["rows"]],
+             lambda p: sorted(k.ns for k in work(p) if "nccl" in k.name)[:3]),
     Question(FIND, "the second copy from the host: how many bytes", UPLOAD,
              ("find", {"where": "direction=HtoD", "nth": 2},
               "kernel", lambda a: {"idx": row(a, "idx")}),
@@ -305,6 +310,11 @@ def named(name: str) -> Callable[[Any], bool]:
     return lambda each: each.name == name
 
 
+def window(at: int, length: int) -> str:
+    """The option `trim` for an interval."""
+    return f"{at}ns:{at + length}ns"
+
+
 def nth_range(path: str, name: str, n: int) -> Any:
     return [each for each in ranges(path) if each.name == name][n]
 
@@ -327,6 +337,13 @@ NVTX_QUESTIONS = [
                          "limit": 100}),
              lambda a: sum(each["wall_ns"] for each in a[-1]["rows"] if each["name"] == "Forward"),
              total(named("Forward"), ranges)),
+    Question(NVTX, "the longest kernel launched in the fourth range Backward", TRAIN,
+             ("find", {"of": "ranges", "where": "name=Backward", "nth": 4},
+              "find", lambda a: {"trim": window(row(a, "at_ns"), row(a, "wall_ns")),
+                                 "sort": "gpu_ns", "limit": 1}),
+             lambda a: row(a, *AT),
+             lambda p: (lambda k: (k.start - work(p)[0].start, k.ns))(
+                 max(launched_in(p, nth_range(p, "Backward", 3)), key=lambda k: k.ns))),
     Question(NVTX, "how long is benchmark_loop", LM,
              ("find", {"of": "ranges", "where": "name=benchmark_loop"}),
              lambda a: row(a, *WALL), nth(0, named("benchmark_loop"), ranges)),

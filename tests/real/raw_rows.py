@@ -149,13 +149,11 @@ def _events(path: str, query: str, *categories: str) -> list[Event]:
 
 
 def launched_in(path: str, range_: Event) -> list[Work]:
-    """The work that is launched within a range, on its thread."""
+    """The work that the process launches within a range, also on the thread of autograd."""
     inside = {
         (call.process, call.correlation)
         for call in calls(path)
-        if call.thread == range_.thread
-        and call.process == range_.process
-        and range_.start <= call.start <= range_.end
+        if call.process == range_.process and range_.start <= call.start <= range_.end
     }
     return [row for row in work(path) if (row.process, row.correlation) in inside]
 

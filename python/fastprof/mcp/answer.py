@@ -42,12 +42,14 @@ class Page(NamedTuple):
     columns : keys or headings, or `all`; None for those that text shows
     offset : rows to skip
     limit : rows of the answer
+    ascending : smallest first
     """
 
     sort: str | None = None
     columns: Sequence[str] | None = None
     offset: int = 0
     limit: int = ROWS
+    ascending: bool = False
 
     @property
     def wants_all(self) -> bool:
@@ -75,7 +77,9 @@ def of_table(
         values = _of_tables(result, page)
         text = result.head(page.limit).text(page.limit, width=WIDTH)
     else:
-        ordered = result if page.sort is None else result.sort(page.sort)
+        ordered = result
+        if page.sort is not None:
+            ordered = result.sort(page.sort, page.ascending or None)
         if page.columns is not None and not page.wants_all:
             ordered = ordered.select(page.columns)
         values, text = _rows(ordered, page), _text(ordered, page)

@@ -30,6 +30,7 @@ _OF_COMMANDS: Final = frozenset({"fail_above", "source", "plot"})
 
 PAGE: Final[dict[str, Schema]] = {
     "sort": {**_TEXT, "description": "column to sort by, largest first: key or heading"},
+    "ascending": {"type": "boolean", "description": "with sort: smallest first"},
     "columns": {
         "type": "array",
         "items": _TEXT,
@@ -182,4 +183,5 @@ def page_of(arguments: Mapping[str, Any], limit: int | None = None) -> Page:
         arguments.get("columns"),
         arguments.get("offset", 0),
         arguments.get("limit", limit or ROWS),
+        arguments.get("ascending", False),
     )

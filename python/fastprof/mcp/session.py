@@ -21,6 +21,7 @@ from fastprof.mcp.paths import AllowedFiles
 if TYPE_CHECKING:
     from fastprof.api.ranks import Ranks
 
+_PERIOD: Final = 0.2  # seconds between looks whether a waiting call is stopped
 _MOST_PARTS: Final = 4  # of `Profile.trim`, kept for each profile
 _MOST_RUNS: Final = 2  # of several ranks, whose records are small
 
@@ -56,9 +57,13 @@ class Work:
         StoppedError
             `stop` was called.
         """
+        self.check()
+        self.state = State(what, done, total)
+
+    def check(self) -> None:
+        """Raise StoppedError if `stop` was called."""
         if self._stopped.is_set():
             raise StoppedError("stopped")
-        self.state = State(what, done, total)
 
 
 class _Entry:
@@ -107,7 +112,7 @@ class OpenProfiles:
         paths = [self.files.file(name) for name in names]
         with ExitStack() as stack:
             for path in sorted(set(paths)):  # in one order, so that two calls do not wait in a ring
-                stack.enter_context(self._entry(path).lock)
+                stack.callback(self._locked(path, work).release)
             yield [self._opened(path, work) for path in paths]
         self._shrink()
 
@@ -151,6 +156,13 @@ class OpenProfiles:
         """The files of the open profiles, the last used one last."""
         with self._lock:
             return [path for path, entry in self._entries.items() if entry.profile is not None]
+
+    def _locked(self, path: str, work: Work) -> Lock:
+        """The lock of a file, acquired; a call that is stopped does not wait for it any longer."""
+        lock = self._entry(path).lock
+        while not lock.acquire(timeout=_PERIOD):
+            work.check()
+        return lock
 
     def _entry(self, path: str) -> _Entry:
         with self._lock:

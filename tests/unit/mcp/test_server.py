@@ -5,12 +5,14 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 
 import anyio
 import pytest
 from bench.generate import generate
 
+from fastprof.errors import MissingDependencyError
 from fastprof.mcp import server
 from fastprof.mcp.answer import LINES, Answer
 from fastprof.mcp.session import StoppedError
@@ -19,7 +21,15 @@ from fastprof.mcp.tools import all_tools
 from support.commands import command, one_line, run
 from support.hostile_names import hostile_trace
 from support.waiting import PATIENCE, wait_for
-from unit.mcp.clients import called, failure, over_http, talk_here, talk_over_http, talk_over_stdio
+from unit.mcp.clients import (
+    called,
+    failure,
+    over_http,
+    profiles_of,
+    talk_here,
+    talk_over_http,
+    talk_over_stdio,
+)  # fmt: skip
 
 NAMES = (
     *("info", "overview", "report", "find", "kernel", "advise", "whatif", "diff", "ranks"),
@@ -314,3 +324,10 @@ def test_names_of_a_trace_are_data_without_control_characters(tmp_path):
         text = result.content[0].text
         assert all(line.isprintable() for line in text.split("\n")), name
         assert len(json.dumps(result.structured_content)) < 100_000
+
+
+def test_without_the_sdk_the_extra_is_named(folder, monkeypatch):
+    for name in ("mcp", "mcp.server", "mcp.server.lowlevel"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingDependencyError, match=r"fastprof mcp needs mcp: pip install 'fast"):
+        server.server_of(profiles_of(folder), 1.0)

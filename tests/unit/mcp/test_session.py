@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from fastprof.errors import BadInputError
-from fastprof.mcp.session import Work, resident
+from fastprof.mcp.session import StoppedError, Work, resident
 from unit.mcp.clients import profiles_of
 
 
@@ -74,3 +74,14 @@ def test_parts_are_kept_with_their_profile(folder):
 
 def test_the_memory_of_this_process_is_known():
     assert resident() > 1e6
+
+
+def test_a_stopped_call_does_not_wait_for_another_one(folder):
+    profiles, work = profiles_of(folder), Work()
+    work.stop()
+    with (
+        profiles.using(["a.sqlite"], Work()),
+        pytest.raises(StoppedError),
+        profiles.using(["a.sqlite"], work),
+    ):
+        pass

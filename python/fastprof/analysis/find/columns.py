@@ -186,7 +186,9 @@ RANGES: Final = (
     AT,
     START,
     _WALL,
-    Heading("gpu_ns", "gpu", "ns", "GPU time of work launched inside, on the range's thread"),
+    Heading(
+        "gpu_ns", "gpu", "ns", "GPU time of work launched inside, also by autograd for its thread"
+    ),
     Heading("kernels", "kernels", "", "kernels, copies and memsets launched inside"),
     Heading("name", "name", "", "name of the range", min_width=20),
     Heading("level", "level", "", "ranges of the thread around it"),

@@ -13,7 +13,7 @@ from fastprof.analysis.grouping import numbers
 from fastprof.analysis.registry import Where
 from fastprof.analysis.selection import selected, unmatched
 from fastprof.analysis.stats.gpu import printed
-from fastprof.model.arrays import Int64
+from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Column, Ints, Values
 from fastprof.model.metadata import About
 from fastprof.model.numbers import without_numbers
@@ -114,13 +114,13 @@ def found_ranges(profile: ProfileData, where: Where | None, limits: Limits) -> F
 def _launched_inside(
     profile: ProfileData, ranges: RangeInstances, rows: Int64
 ) -> tuple[Int64, Int64]:
-    """[rows] GPU time and number of kernels launched within some ranges, on their thread."""
+    """[rows] GPU time and number of kernels launched within some ranges.
+
+    They are launched on the thread of the range, or on autograd's, for which it waits.
+    """
     gpu, counts = np.zeros((2, len(rows)), np.int64)
-    api = profile.api
-    launched = np.flatnonzero(api.of_kernel >= 0)
-    thread = api.thread[api.of_kernel[launched]]
-    begin = api.start[api.of_kernel[launched]]
-    length = np.maximum(np.asarray(numbers(profile, "sil"), np.int64)[launched], 0)
+    kernel, thread, begin = _launches(profile, ranges)
+    length = np.maximum(np.asarray(numbers(profile, "sil"), np.int64)[kernel], 0)
     for each in np.unique(ranges.thread[rows]).tolist():
         own = np.flatnonzero(thread == each)
         own = own[np.argsort(begin[own], kind="stable")]
@@ -130,6 +130,26 @@ def _launched_inside(
         last = np.searchsorted(begin[own], ranges.end[rows[of_thread]], "right")
         gpu[of_thread], counts[of_thread] = before[last] - before[first], last - first
     return gpu, counts
+
+
+def _launches(profile: ProfileData, ranges: RangeInstances) -> tuple[Int64, Int32, Int64]:
+    """[launches] Kernel, thread and time of each launch, ns.
+
+    Those of a thread that another waits for are launches of the waiting thread too, at the start of
+    its innermost user's range.
+    """
+    api = profile.api
+    kernel = np.flatnonzero(api.of_kernel >= 0)
+    thread = api.thread[api.of_kernel[kernel]]
+    begin = api.start[api.of_kernel[kernel]]
+    around = np.ascontiguousarray(numbers(profile, "range")[kernel], np.int32)
+    waiting = take(ranges.thread, around)
+    other = np.flatnonzero((around >= 0) & (waiting != thread))
+    return (
+        np.concatenate([kernel, kernel[other]]),
+        np.concatenate([thread, waiting[other]]),
+        np.concatenate([begin, ranges.start[around[other]]]),
+    )
 
 
 def found_api(profile: ProfileData, where: Where | None, limits: Limits) -> Found:
