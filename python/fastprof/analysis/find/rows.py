@@ -136,11 +136,10 @@ def since(start: Int64, origin: int) -> Ints:
     return Ints(np.where(start == NO_TIME, NO_TIME, start - origin), int(NO_TIME))
 
 
-NO_LAYERS: Final = "the trace has no layers: fastprof.annotate_layers(model)"
-_DEPTHS: Final = {"op": "op", "shape": "shapes", "line": "source line"}
+_DEPTHS: Final = {"op": "op", "shape": "shapes", "line": "source line", "layer": "layer"}
 
 
 def why_unknown(profile: ProfileData, names: Iterable[str]) -> dict[str, str]:
-    """What to record, by the name of the column: op, shape or line."""
+    """What to record, by the name of the column: op, shape, line or layer."""
     about, contents = profile.about, profile.contents
     return {name: advice_on(about, contents, _DEPTHS[name]) for name in names}

@@ -9,7 +9,7 @@ import numpy as np
 
 from fastprof._core._take import take
 from fastprof.analysis.cells import cells_of
-from fastprof.analysis.find.rows import NO_LAYERS, origin_of, starts, why_unknown
+from fastprof.analysis.find.rows import origin_of, starts, why_unknown
 from fastprof.analysis.grouping import numbers
 from fastprof.analysis.kernel.waited import waited_for
 from fastprof.analysis.keys import key_of
@@ -188,13 +188,12 @@ def _reasons(profile: ProfileData, facts: Facts) -> dict[str, str]:
         reasons["cost"] = why if is_copy else _why_no_cost(profile, facts)
     if facts["launch"] is None:
         reasons["launch"] = "launched before the recording began, or launches were not recorded"
-    unknown = [name for name in ("op", "shape", "line") if facts[name] is None]
+    names = ("op", "shape", "line", *(() if profile.contents.layers else ("layer",)))
+    unknown = [name for name in names if facts[name] is None]
     reasons |= why_unknown(profile, unknown)
     if facts["cost"]["flops"] is not None and facts["cost"]["bound"] is None:
         why = "the peak of the GPU, or the cost of most of the call, is unknown"
         reasons["roof"] = "copies from and to the host have no roof" if is_copy else why
-    if facts["layer"] is None and not profile.contents.layers:
-        reasons["layer"] = NO_LAYERS
     return {name: reason for name, reason in reasons.items() if reason}
 
 
