@@ -12,6 +12,7 @@ from fastprof.errors import SettingError
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 _ANY: Final = ("0.0.0.0", "::", "")
 _PATH: Final = "/mcp"
+_PATIENCE: Final = 2  # seconds for answers in progress when the program is interrupted
 
 
 def address(text: str) -> tuple[str, int]:
@@ -62,7 +63,13 @@ async def serve_http(server: Any, http: str, log: Callable[[str], None]) -> None
     log(f"serves http://{host}:{port}{_PATH}")
     if not is_local:
         log(f"warning: anyone who can connect to {host}:{port} can read the traces")
-    settings = uvicorn.Config(app, log_level="error", access_log=False, lifespan="on")
+    settings = uvicorn.Config(
+        app,
+        log_level="error",
+        access_log=False,
+        lifespan="on",
+        timeout_graceful_shutdown=_PATIENCE,
+    )
     await uvicorn.Server(settings).serve([listening])
 
 

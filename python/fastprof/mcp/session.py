@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -195,6 +196,7 @@ class OpenProfiles:
             if entry.profile is not None and entry.lock.acquire(blocking=False):
                 entry.close()
                 entry.lock.release()
+                gc.collect()  # profiles are parts of cycles
                 give_back()
 
 

@@ -123,6 +123,13 @@ def test_rows_are_cut_and_the_rest_can_be_asked_for(folder):
     assert {"name", "dir", "start"} <= every.structured_content["rows"][0].keys()
 
 
+def test_the_smallest_come_first_if_asked_for(folder):
+    arguments = {"file": "net1.sqlite", "sort": "gpu_ns", "ascending": True, "limit": 50}
+    rows = called(folder, "find", **arguments).structured_content["rows"]
+    times = [row["gpu_ns"] for row in rows]
+    assert times == sorted(times)
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [
