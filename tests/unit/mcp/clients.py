@@ -39,13 +39,16 @@ def talk_here(folder: Path, talk: Talk, timeout: float = PATIENCE) -> Any:
     return asyncio.run(run())
 
 
-def talk_over_stdio(folder: Path, talk: Talk, *words: str) -> Any:
-    """What a client returns of `fastprof mcp`, which it starts."""
-    program, *arguments = command("mcp", folder, *words)
+def talk_over_stdio(folder: Path, talk: Talk, mode: str = "auto") -> Any:
+    """What a client returns of `fastprof mcp`, which it starts.
+
+    mode : "legacy" for the protocol of 2025
+    """
+    program, *arguments = command("mcp", folder)
     parameters = StdioServerParameters(command=program, args=arguments)
 
     async def run() -> Any:
-        async with Client(stdio_client(parameters)) as client:
+        async with Client(stdio_client(parameters), mode=mode) as client:
             return await talk(client)
 
     return asyncio.run(run())

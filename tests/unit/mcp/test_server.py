@@ -60,12 +60,13 @@ CALLS = {
 }
 
 
-def test_every_tool_answers_over_stdio(folder):
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_every_tool_answers_over_stdio(folder, mode):
     async def talk(client):
         tools = (await client.list_tools()).tools
         return tools, {name: await client.call_tool(name, CALLS[name]) for name in CALLS}
 
-    tools, results = talk_over_stdio(folder, talk)
+    tools, results = talk_over_stdio(folder, talk, mode)
     assert tuple(tool.name for tool in tools) == NAMES
     assert all(tool.output_schema and tool.annotations.read_only_hint for tool in tools)
     assert len(json.dumps([tool.model_dump() for tool in tools])) < 40_000
