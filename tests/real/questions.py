@@ -441,14 +441,26 @@ def steps(path: str) -> list[int]:
     return [each["dur"] * 1000 for each in found if each["name"].startswith("ProfilerStep")]
 
 
-def first_product(path: str) -> tuple[int, int]:
-    """FLOPs and GPU time of the first addmm of the forward pass, by the sizes of its event."""
+def launched_from(path: str, begin: int, end: int) -> list[Any]:
+    """The work that is launched between two times since the first work."""
+    rows = work(path)
+    at = {(call.process, call.correlation): call.start for call in reversed(calls(path))}
+    zero = rows[0].start
+    return [
+        each
+        for each in rows
+        if begin <= at.get((each.process, each.correlation), each.start) - zero < end
+    ]
+
+
+def first_product(path: str) -> int:
+    """FLOPs of the first addmm of the forward pass, by the sizes of its event."""
     event = min(
         (each for each in complete(path, "cpu_op") if each["name"] == "aten::addmm"),
         key=lambda each: each["ts"],
     )
     (m, k), (_, n) = event["args"]["Input Dims"][1:3]
-    return 2 * m * n * k, 1
+    return int(2 * m * n * k)
 
 
 ANALYSES = [
@@ -476,22 +488,23 @@ ANALYSES = [
              lambda a: a[-1]["n_found"], count(lambda k: k.direction == "DtoH")),
     Question(ANALYSIS, "the FLOPs of the first addmm", DLRM,
              ("find", {"of": "calls", "where": ["op=linear", "dir=fprop"], "nth": 1}, *EXPLAIN),
-             lambda a: (a[-1]["kernel"]["cost"]["flops"], row(a, "kernels", of=0)),
+             lambda a: a[-1]["kernel"]["cost"]["flops"],
              first_product),
     Question(ANALYSIS, "the rate of the longest copy from the host", UPLOAD,
              ("find", {"where": "direction=HtoD", "sort": "gpu_ns", "limit": 1}, *EXPLAIN),
              lambda a: round(a[-1]["kernel"]["bytes_per_s"] / 1e6),
              lambda p: (lambda c: round(c.n_bytes / c.ns * 1e3))(
                  max((k for k in work(p) if k.direction == "HtoD"), key=lambda k: k.ns))),
-    Question(ANALYSIS, "the share of kernels whose launch is recorded", GPUS, ("info", {}),
+    Question(ANALYSIS, "how many kernels are in the file", GPUS, ("info", {}),
              lambda a: sum(each["count"] for kind, each in a[-1]["work"].items()
                            if kind == "kernel"),
              lambda p: len(kernels(p))),
-    Question(ANALYSIS, "how much GPU time is between 100 and 200 ms of launches on stream 7", GPUS,
+    Question(ANALYSIS, "the GPU time on stream 7 that is launched from 100 to 200 ms", GPUS,
              ("report", {"name": "summary", "options": {"by": "stream"}, "trim": "100ms:200ms",
                          "columns": ["all"]}),
-             lambda a: by_key(a, "stream", "gpu_ns")[7] > 0, lambda p: True),
-    Question(ANALYSIS, "how many kernels has a step", MI300,
+             lambda a: by_key(a, "stream", "gpu_ns")[7],
+             lambda p: sum(k.ns for k in launched_from(p, 100 * MS, 200 * MS) if k.stream == 7)),
+    Question(ANALYSIS, "how many kernels has the capture", MI300,
              ("report", {"name": "summary", "options": {"by": "kind", "where": "kind!=mem*"},
                          "columns": ["all"], "limit": 100}),
              lambda a: sum(each["kernels"] for each in a[-1]["rows"]),

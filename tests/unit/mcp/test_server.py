@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 
-import anyio
 import pytest
 from bench.generate import generate
 
@@ -31,6 +30,7 @@ from unit.mcp.clients import (
     talk_over_stdio,
 )  # fmt: skip
 
+anyio = pytest.importorskip("anyio")
 NAMES = (
     *("info", "overview", "report", "find", "kernel", "advise", "whatif", "diff", "ranks"),
     "guide",
