@@ -16,6 +16,7 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_clib import build_clib
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 DEBUG = os.environ.get("FASTPROF_DEBUG") == "1"
 SANITIZE = os.environ.get("FASTPROF_SANITIZE", "0")
@@ -113,6 +114,19 @@ class BuildCore(build_clib):
             self.compiler.create_static_lib(objects, name, output_dir=self.build_clib)
 
 
+class BuildPython(build_py):
+    """Copy the Python files, and the pages of docs/ for the tool `guide` of `fastprof mcp`."""
+
+    def run(self) -> None:
+        super().run()
+        if getattr(self, "editable_mode", False):
+            return  # the package is that of the checkout, which has the pages
+        folder = Path(self.build_lib, "fastprof", "mcp", "pages")
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in Path("docs").glob("*.md"):
+            shutil.copy(path, folder)
+
+
 class BuildModules(build_ext):
     """Generate C from the .pyx files, compile it and link each module with the static library."""
 
@@ -164,7 +178,7 @@ def extension(name: str, source: str) -> Extension:
 if __name__ == "__main__":
     modules = sorted(Path("src/fastprof/_core").glob("*.pyx"))
     setup(
-        cmdclass={"build_clib": BuildCore, "build_ext": BuildModules},
+        cmdclass={"build_clib": BuildCore, "build_ext": BuildModules, "build_py": BuildPython},
         libraries=[("fastprof", {"sources": sorted(map(str, Path(CSRC).rglob("*.c")))})],
         ext_modules=[
             # Cython writes this C file itself.

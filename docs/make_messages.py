@@ -20,6 +20,7 @@ TOPICS = {
     "profile": "Input files",
     "api": "Python",
     "cli": "Command line",
+    "mcp": "fastprof mcp",
     "analysis": "Reports and comparisons",
     "model": "Columns, GPUs, tables",
     "page": "Pages",

@@ -99,9 +99,9 @@ def test_the_wheel_has_the_package_and_nothing_else(in_wheel: set[str]) -> None:
         name.removeprefix("python/")
         for name in sources(
             "python/**/*.py", "python/**/*.pyi", "python/**/py.typed", "python/fastprof/**/*.txt",
-            "python/fastprof/page/assets/**/*",
+            "python/fastprof/page/assets/**/*", "python/fastprof/skills/**/*.md",
         )
-    }
+    } | {f"fastprof/mcp/pages/{path.name}" for path in (ROOT / "docs").glob("*.md")}
     names = {PurePosixPath(name).name.partition(".")[0] for name in compiled}
     sources_of_modules = {path.stem for path in (ROOT / "src/fastprof/_core").glob("*.pyx")}
     assert names == sources_of_modules | {"_cyutility"}

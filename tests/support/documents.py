@@ -12,7 +12,7 @@ from support.memory_snapshots import Snapshot, frames
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))),
-             "examples/README.md")  # fmt: skip
+             "examples/README.md", "python/fastprof/skills/fastprof/SKILL.md")  # fmt: skip
 
 
 class Block(NamedTuple):

@@ -17,7 +17,7 @@ from fastprof.cli import main, parser
 from fastprof.cli.output import INPUTS, OUTPUTS
 from fastprof.exports.registry import FORMATS
 
-STARTS_PROGRAMS = ("run", "nsys")
+STARTS_PROGRAMS = ("run", "nsys", "mcp")  # or serves clients
 READS_NOTHING = ("devices", *STARTS_PROGRAMS)
 # Words that a required option needs.
 NEEDED = {"to": ["--to", "csv"]}

@@ -14,6 +14,7 @@ _EXTRA: Final = {
     "pyarrow": "arrow",
     "distributed": "dask",
     "matplotlib": "plot",
+    **dict.fromkeys(("mcp", "mcp_types", "anyio", "jsonschema", "uvicorn"), "mcp"),
 }
 
 

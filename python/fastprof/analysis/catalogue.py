@@ -204,6 +204,23 @@ def whatif() -> Report:
 
 
 @built_in
+def find() -> Report:
+    from fastprof.analysis.find import columns
+
+    about = "kernels, calls, ranges and API calls one by one: the n-th, the longest, those between"
+    return _report("find", about, columns, options=columns.OPTIONS, needs=("host", "costs"))
+
+
+@built_in
+def kernel() -> Report:
+    from fastprof.analysis.kernel import columns
+
+    about = "one kernel explained: launch, operator, shapes, cost, neighbours, what it waited for"
+    more = {"options": columns.OPTIONS, "limit": None, "needs": ("host", "costs")}
+    return _report("kernel", about, columns, **more)
+
+
+@built_in
 def stats() -> Report:
     from fastprof.analysis.stats import columns
 

@@ -16,10 +16,10 @@ Written by `python docs/make_reports.py` from the registry of reports.
 
 Each report is a command, `fastprof NAME FILE`, and a method, `profile.NAME()` or
 `profile.report("NAME")`. Options of the command are keywords in Python. All commands also have the
-options `--sort`, `--limit`, `-c` (columns), `--csv`, `--json`, `--markdown`, `-w` (width),
-`--color`, `-o`, `--mine`, `--ops` and `--graph-capture`. Numbers are in ns, bytes and FLOP; only
-text, Markdown and notebooks choose larger units, which the header names. Unknown values are `na`,
-in JSON `null`.
+options `--sort`, `--ascending`, `--limit`, `-c` (columns), `--csv`, `--json`, `--markdown`, `-w`
+(width), `--color`, `-o`, `--mine`, `--ops` and `--graph-capture`. Numbers are in ns, bytes and
+FLOP; only text, Markdown and notebooks choose larger units, which the header names. Unknown values
+are `na`, in JSON `null`.
 
 `--sort`, `-c` and the methods of a Table take the key of a column or its heading in text, with or
 without the unit: `--sort gpu_ns`, `--sort gpu`, `--sort 'gpu(ms)'`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 import numpy.typing as npt
 
@@ -295,6 +295,20 @@ class Profile(ProfileData):
     ) -> Table:
         """Allocations and the peak: `profile.memory(by="layer", device="cpu")`; see `report`."""
         return self.report("memory", by=by, **options)
+
+    def find(
+        self,
+        of: Literal["kernels", "calls", "ranges", "api"] = "kernels",
+        **options: Unpack[report_options.FindOptions],
+    ) -> Table:
+        """Kernels, calls, ... one by one: `profile.find(where="op=mm", nth=3)`; see `report`."""
+        return self.report("find", of=of, **options)
+
+    def kernel(
+        self, idx: int | Sequence[int] = (), **options: Unpack[report_options.KernelOptions]
+    ) -> Table:
+        """One kernel explained: `profile.kernel(42).facts["kernel"]`; see `report`."""
+        return self.report("kernel", idx=idx, **options)
 
     def advise(
         self,

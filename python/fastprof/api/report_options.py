@@ -111,6 +111,24 @@ class AdviseOptions(OverviewOptions, total=False):
     fail_above: float | None
 
 
+class FindOptions(TypedDict, total=False):
+    """Options of `find`."""
+
+    where: Where | None
+    between: str | None
+    longer: str | None
+    shorter: str | None
+    after: int | None
+    before: int | None
+    nth: str | int | None
+
+
+class KernelOptions(PeakOptions, total=False):
+    """Options of `kernel`."""
+
+    neighbours: int
+
+
 class WhatIfOptions(OverviewOptions, total=False):
     """Options of `whatif`."""
 

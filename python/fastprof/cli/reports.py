@@ -85,11 +85,14 @@ class ReportCommand:
             log(f"warning: {warning}")
         profile = trimmed(profile, arguments.trim)
         table = profile.report(self._report.name, **options)
-        log_unmatched(profile, options.get("where"))
+        if "of" not in options:  # find has a note on it, of what else it finds too
+            log_unmatched(profile, options.get("where"))
         return table
 
     def _check(self, arguments: argparse.Namespace) -> None:
         """Check names of columns before reading the trace, if the report declares its columns."""
+        if arguments.ascending and arguments.sort is None:
+            arguments.error("--ascending needs --sort COLUMN")
         by = getattr(arguments, "by", None)
         keys = by if isinstance(by, tuple) else tuple(KEY_NAMES)
         given = [arguments.sort] if arguments.sort else []
@@ -157,6 +160,9 @@ def add_table(parser: argparse.ArgumentParser, limit: int | None) -> None:
         "--sort",
         metavar="COLUMN",
         help="sort by this column, largest first: its key, or its heading in the table",
+    )
+    table.add_argument(
+        "--ascending", action="store_true", help="with --sort: smallest first, unknown values last"
     )
     default = "all" if limit is None else str(limit)
     table.add_argument(
@@ -249,7 +255,7 @@ def written(table: Table, arguments: argparse.Namespace, limit: int | None) -> l
     from fastprof.model.table import json_parts
 
     if arguments.sort is not None:
-        table = table.sort(arguments.sort)
+        table = table.sort(arguments.sort, arguments.ascending or None)
     if arguments.columns is not None:
         table = table.select([name.strip() for name in arguments.columns.split(",")])
     if arguments.csv or arguments.json:

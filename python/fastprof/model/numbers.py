@@ -43,3 +43,15 @@ def quantity(value: float, unit: str) -> str:
     """A number with four digits and its unit: `quantity(174_800_000, "ns")` is `174.8 ms`."""
     scale = scale_of(unit, value)
     return f"{value / scale.size:.4g} {scale.name}"
+
+
+_NS: Final = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
+_TIME: Final = regex(r"(\d+(?:\.\d*)?|\.\d+)\s*(ns|us|ms|s|min)|0")
+
+
+def nanoseconds(text: str) -> int | None:
+    """The ns of a time such as `1.5s`, `200 us` or `0`; None if it is no time."""
+    time = _TIME.fullmatch(text.strip())
+    if time is None:
+        return None
+    return round(float(time[1]) * _NS[time[2]]) if time[1] else 0

@@ -492,7 +492,7 @@ class Tables(Mapping[str, Table]):
         """The first n rows of each table."""
         return replace(self, tables={name: table.head(n) for name, table in self.items()})
 
-    def sort(self, by: str) -> NoReturn:
+    def sort(self, by: str, ascending: bool | None = None) -> NoReturn:
         """Not possible.
 
         Raises

@@ -58,7 +58,10 @@ _ENGINES = {
     "SGLang": "record with SGLang's own profiler (SGLANG_TORCH_PROFILER_DIR, /start_profile), with "
     "record_shapes and with_stack",
 }
-_PLURALS = {"range": "ranges", "op": "operators", "source line": "source lines", "layer": "layers"}
+_PLURALS = {
+    "range": "ranges", "op": "operators", "source line": "source lines", "layer": "layers",
+    "shapes": "shapes",
+}  # fmt: skip
 _NO_SHAPES = f"shapes not recorded; backward calls take those of forward: {_WHOLE_STEPS}"
 _NO_LINE = f"no source line of yours; backward calls take those of forward: {_WHOLE_STEPS}"
 _NO_LAYER = f"no GPU work inside the layers of the file: {_WHOLE_STEPS}"
@@ -94,7 +97,7 @@ _REPLAYS = (
     "trace to prof with --graph-capture"
 )
 _DICT = "not in dict lines: run fastprof info on the original trace"
-_DICT_REPORT = "no {}s in these dict lines: use the original trace"
+_DICT_REPORT = "no {} in these dict lines: use the original trace"
 
 
 def advice(about: About, contents: Contents, coverage: Coverage) -> dict[str, list[str]]:
@@ -127,16 +130,16 @@ def advice(about: About, contents: Contents, coverage: Coverage) -> dict[str, li
 
 
 def advice_on(about: About, contents: Contents, depth: str) -> str:
-    """Advice for a file where no kernel has a layer, a source line, a range or an operator.
+    """Advice for a file where no kernel has a layer, a source line, a range, an operator, shapes.
 
-    depth : "layer", "source line", "range" or "op"
+    depth : "layer", "source line", "range", "op" or "shapes"
     """
     if not _has_kernels(contents):
         return _no_kernels(about)
     result = _advice(about, contents, depth)
     if result is None and about.format != "dict":
         return f"no {_PLURALS[depth]} in the file: known of programs with PyTorch"
-    return result or _DICT_REPORT.format(depth)
+    return result or _DICT_REPORT.format(depth if depth == "shapes" else f"{depth}s")
 
 
 def _has_kernels(contents: Contents) -> bool:

@@ -36,9 +36,11 @@ cpu_samples
 cpu_switches
 devices
 export
+find
 find_steps
 graph_capture
 idle
+kernel
 kernels
 launches
 layers

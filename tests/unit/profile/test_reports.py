@@ -65,7 +65,7 @@ def test_a_command_prints_the_table_of_its_report(name, trace, profile):
     assert {"fastprof", "schema", "gpu", "steps", "coverage"} | contents <= set(found)
     outputs = [
         (["--csv"], table.csv()),
-        (["--limit", "0", "-w", "999"], table.text(None)),
+        (["--limit", "0", "-w", "999"], table.text(None, width=999)),
         (["--markdown", "--limit", "0"], table.markdown(None)),
     ]
     for words, expected in outputs if IS_FULL else [outputs[NAMES.index(name) % 3]]:
@@ -104,6 +104,12 @@ def test_columns_sort_and_limit(trace):
     assert times == sorted(times, reverse=True)
 
 
+def test_ascending_puts_the_smallest_first(trace):
+    words = ("summary", trace, "--by=op", "--sort=gpu_ns", "--ascending", "--csv", "-c", "gpu_ns")
+    times = [int(row[0]) for row in list(csv.reader(io.StringIO(output_of(*words))))[1:]]
+    assert len(times) > 4 and times == sorted(times)
+
+
 def test_a_width_bounds_every_line_of_the_table(trace):
     lines = output_of("summary", trace, "--by", "layer,op", "-w", "72").splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("layer"))
@@ -125,6 +131,7 @@ def test_output_goes_to_a_file(trace, tmp_path):
         (["--where", "mm"], "expected KEY=PATTERN such as op=linear, found 'mm'"),
         (["--sort", "gpus"], "unknown column 'gpus'; did you mean gpu"),
         (["-c", "op,flop"], "unknown column 'flop'; did you mean"),
+        (["--ascending"], "--ascending needs --sort COLUMN"),
         (["--limit", "-1"], "expected a non-negative integer, found '-1'"),
     ],
 )

@@ -22,6 +22,7 @@ NOT_RUN = {
     "--scheduler": "needs a Dask cluster at head:8786 (tests/unit/ranks/test_cluster.py has one)",
     "net.nsys-rep": "needs nsys, which the report is exported by",
     "fastprof run": "runs a program of the user (tests/unit/cli/test_run.py runs its own)",
+    "mcp traces/ --http": "serves until it is interrupted (tests/unit/mcp/test_server.py)",
     "nsys --captured": "needs nsys and a GPU (tests/unit/cli/test_nsys.py has a stand-in)",
 }
 # Prefix of a line: run this Python and this fastprof regardless of the PATH.

@@ -25,7 +25,7 @@ OTHERS = [path for name in ("bench", "tests", "examples") for path in (ROOT / na
 ROOMS = [
     *("_version", "errors", "_core", "_system", "model", "ops", "readers", "profile", "analysis"),
     *("writers", "ranks", "exports", "page", "api", "runs", "annotate", "integrations"),
-    *("cli", "parse", "prof", "__main__"),
+    *("mcp", "cli", "parse", "prof", "__main__"),
 ]
 
 # What runs within a training program, and what only that may import.

@@ -24,13 +24,11 @@ from fastprof.model.arrays import Bools, Int64, rows_by
 from fastprof.model.columns import Values
 from fastprof.model.markers import Meaning
 from fastprof.model.metadata import ProfilerSteps
-from fastprof.model.numbers import quantity
+from fastprof.model.numbers import nanoseconds, quantity
 from fastprof.model.trace import COPY_KINDS, NEVER, NO_TIME, Trace, UserRanges
 from fastprof.profile.steps import ranges as labels
 from fastprof.profile.steps.ranges import is_outermost, launching_threads
 
-_NS: Final = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
-_TIME: Final = regex(r"(?:(\d+(?:\.\d*)?|\.\d+)\s*(ns|us|ms|s|min)|0)?")
 _EXPECTED: Final = "expected A:B with times such as 1.5s:4s or 200ms:, or the name of a range"
 
 
@@ -68,11 +66,13 @@ def window_of(trace: Trace, meanings: Sequence[Meaning], text: str) -> Window:
     StepsError
         No range matches, or the times are in the wrong order or after the capture.
     """
-    times = [_TIME.fullmatch(part.strip()) for part in text.split(":")]
-    if len(times) != 2 or None in times:
+    parts = [part.strip() for part in text.split(":")]
+    times = [nanoseconds(part) for part in parts]
+    is_time = [time is not None or not part for time, part in zip(times, parts, strict=True)]
+    if len(parts) != 2 or not all(is_time):
         return _of_ranges(trace, meanings, text)
     first, last = span(trace)
-    begin, end = (None if match is None or not match[0] else first + _ns(match) for match in times)
+    begin, end = (None if time is None else first + time for time in times)
     if begin is None and end is None:
         return Window(int(NO_TIME), NEVER)
     window = Window(
@@ -87,11 +87,6 @@ def window_of(trace: Trace, meanings: Sequence[Meaning], text: str) -> Window:
             f"{trace.name}: {text!r} has no work: the capture takes {quantity(last - first, 'ns')}"
         )
     return window
-
-
-def _ns(time: re.Match[str]) -> int:
-    """The ns of a match of `_TIME`."""
-    return round(float(time[1]) * _NS[time[2]]) if time[1] else 0
 
 
 def _of_ranges(trace: Trace, meanings: Sequence[Meaning], text: str) -> Window:

@@ -1,0 +1,1 @@
+"""Kernels, calls, ranges and API calls by what is known of them, in order of time."""
