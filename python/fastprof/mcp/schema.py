@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from fastprof._system.optional import import_optional
 from fastprof._system.regex import regex
 from fastprof.analysis.registry import Option, Report
 from fastprof.errors import ReportError
@@ -171,6 +172,18 @@ def _text(value: Any) -> str:
     """A value as a command has it: 2.0 is 2."""
     is_whole = isinstance(value, float) and value.is_integer()
     return str(int(value)) if is_whole else str(value)
+
+
+def problem(schema: Schema, values: Mapping[str, Any]) -> str:
+    """What is wrong with values by a schema, in a line; "" if nothing."""
+    jsonschema = import_optional("jsonschema", "fastprof mcp needs")
+    error = jsonschema.exceptions.best_match(
+        jsonschema.Draft202012Validator(schema).iter_errors(values)
+    )
+    if error is None:
+        return ""
+    where = "".join(f"{each}: " for each in error.absolute_path)
+    return f"{where}{str(error.message)[:500]}"
 
 
 def page_of(arguments: Mapping[str, Any], limit: int | None = None) -> Page:

@@ -12,9 +12,11 @@ from fastprof._system.optional import import_optional
 from fastprof._system.reasons import reason
 from fastprof._version import __version__
 from fastprof.errors import FastprofError
+from fastprof.mcp.schema import problem
 from fastprof.mcp.session import OpenProfiles, Work
 from fastprof.mcp.tool import Tool
 from fastprof.mcp.tools import all_tools
+from fastprof.model.heading import unknown_name
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -114,14 +116,12 @@ async def _report_progress(anyio: Any, session: Any, work: Work) -> None:
 
 def _problem(tool: Tool, arguments: Mapping[str, Any]) -> str:
     """What is wrong with the arguments of a call, in a line; "" if nothing."""
-    jsonschema = import_optional("jsonschema", "fastprof mcp needs")
-    error = jsonschema.exceptions.best_match(
-        jsonschema.Draft202012Validator(tool.arguments).iter_errors(arguments)
-    )
-    if error is None:
-        return ""
-    where = "".join(f"{each}: " for each in error.absolute_path)
-    return f"{tool.name}: {where}{str(error.message)[:500]}"
+    valid = list(tool.arguments["properties"])
+    for name in arguments:
+        if name not in valid:
+            return unknown_name(f"argument of {tool.name}", name, valid)
+    found = problem(tool.arguments, arguments)
+    return f"{tool.name}: {found}" if found else ""
 
 
 def _result(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from fastprof.analysis.reports import find, names
+from fastprof.errors import ReportError
 from fastprof.mcp import schema
 from fastprof.mcp.answer import Answer, of_table
 from fastprof.mcp.run_tools import run_tools
@@ -46,8 +47,14 @@ def _reported(
 
 
 def _any_report(profiles: OpenProfiles, arguments: Arguments, work: Work) -> Answer:
-    options = arguments.get("options", {})
-    return _reported(profiles, arguments["name"], options, arguments, work)
+    name, given = arguments["name"], arguments.get("options", {})
+    own = schema.of_options(find(name))
+    # Rows are chosen by arguments of their own; they are options of the command.
+    page = {key: value for key, value in given.items() if key in PAGE and key not in own}
+    options = {key: value for key, value in given.items() if key not in page}
+    if problem := schema.problem(of_object(PAGE), page):
+        raise ReportError(problem)
+    return _reported(profiles, name, options, {**page, **arguments}, work)
 
 
 def _report_tool() -> Tool:

@@ -124,6 +124,14 @@ def test_rows_are_cut_and_the_rest_can_be_asked_for(folder):
     assert {"name", "dir", "start"} <= every.structured_content["rows"][0].keys()
 
 
+def test_options_of_a_report_may_choose_rows_as_those_of_its_command_do(folder):
+    inside = {"limit": 1, "sort": "gpu_ns"}
+    one = called(folder, "report", file="net1.sqlite", name="summary", options=inside)
+    other = called(folder, "report", file="net1.sqlite", name="summary", **inside)
+    assert one.structured_content == other.structured_content
+    assert len(one.structured_content["rows"]) == 1
+
+
 def test_the_smallest_come_first_if_asked_for(folder):
     arguments = {"file": "net1.sqlite", "sort": "gpu_ns", "ascending": True, "limit": 50}
     rows = called(folder, "find", **arguments).structured_content["rows"]
@@ -137,7 +145,10 @@ def test_the_smallest_come_first_if_asked_for(folder):
         ("nothing", {}, "unknown tool 'nothing'; valid: info, overview"),
         ("overview", {}, "overview: 'file' is a required property"),
         ("overview", {"file": 7}, "overview: file: 7 is not of type 'string'"),
-        ("overview", {"file": "net1.sqlite", "nothing": 1}, "'nothing' was unexpected"),
+        ("overview", {"file": "net1.sqlite", "nothing": 1},
+         "unknown argument of overview 'nothing'; did you mean ascending? Valid: file, steps"),
+        ("report", {"file": "net1.sqlite", "name": "summary", "options": {"limit": 1_000_000}},
+         "limit: 1000000 is greater than the maximum of 200"),
         ("find", {"file": "net1.sqlite", "limit": 1_000_000}, "greater than the maximum of 200"),
         ("find", {"file": "net1.sqlite", "where": ["opp=mm"]}, "unknown key 'opp'"),
         ("find", {"file": "net1.sqlite", "nth": "x"}, "expected an occurrence"),
