@@ -9,10 +9,19 @@ from support.hypothesis_profiles import IS_FULL
 from support.simulated_ranks import problems, random_scenario
 
 SEEDS = range(200 if IS_FULL else 10)
+# A limit of docs/ranks.md: a wait that never blocked in the recording is unknown.
+UNKNOWN_WAIT = "with slower transfers, work would wait for one that ended in time when recorded"
+CASES = [
+    pytest.param(
+        seed,
+        marks=[pytest.mark.xfail(reason=UNKNOWN_WAIT, strict=True)] if seed == 56 else [],
+    )
+    for seed in SEEDS
+]
 
 
 @pytest.mark.parametrize("form", ["kineto", "nsys"])
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", CASES)
 def test_answers_are_those_of_the_simulation(seed: int, form: str, tmp_path: Path) -> None:
     found = problems(seed, tmp_path, form)
     rmtree(tmp_path)  # some MB
