@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from fastprof.analysis.history.change_points import SHORTEST, change_points
 from fastprof.analysis.history.columns import COLUMNS, FIGURES, GROUPS, MOST, heading_of
 from fastprof.errors import ReportError
 from fastprof.model.columns import Ints
-from fastprof.model.heading import unknown_name
+from fastprof.model.heading import Heading, unknown_name
 from fastprof.model.numbers import quantity
 from fastprof.model.table import ColumnData, Floats, Table, texts
 
@@ -53,12 +54,11 @@ class Change(NamedTuple):
         return self.new / self.old - 1 if self.old else None
 
     def text(self) -> str:
-        """The change in a sentence."""
+        """The levels, and the change as a share."""
         heading = heading_of(self.figure)
         old, new = (quantity(level, heading.unit) for level in (self.old, self.new))
         share = "" if self.share is None else f", {self.share:+.1%}"
-        about = f"{heading.header} {old} -> {new}{share}"
-        return f"{about}, from capture {self.after.label()} on; before: {self.before.label()}"
+        return f"{heading.header} {old} -> {new}{share}"
 
     def facts(self) -> dict[str, Any]:
         """The change for JSON, in raw units."""
@@ -168,7 +168,7 @@ class HistoryData:
         order = np.arange(len(self.captures))[::-1]
         table = Table(
             self._columns(names, changes),
-            self._headings(names, figures),
+            self._headings(names),
             title=self._title(),
             lead=(*_lines(changes, self.store), ""),
             notes=(*self.notes, *self._too_few()),
@@ -216,9 +216,7 @@ class HistoryData:
         """The figures that JSON and CSV have besides."""
         return [*FIGURES, *(name for kind in GROUPS.values() for name in self._largest(kind))]
 
-    def _headings(self, shown: Sequence[str], asked: Sequence[str]) -> tuple[Any, ...]:
-        from dataclasses import replace
-
+    def _headings(self, shown: Sequence[str]) -> tuple[Heading, ...]:
         keys = {heading_of(name).key for name in shown}
         of_figures = {heading_of(name).key for name in (*shown, *self._more())}
         more = [heading_of(name) for name in (*shown, *self._more()) if ":" in name]
@@ -306,20 +304,30 @@ def _tags(tags: Mapping[str, str]) -> str | None:
     return " ".join(f"{key}={value}" for key, value in tags.items()) or None
 
 
+def by_capture(changes: Sequence[Change]) -> list[list[Change]]:
+    """The changes between the same two captures together."""
+    groups: dict[tuple[int, int], list[Change]] = {}
+    for change in changes:
+        groups.setdefault((change.before.id, change.after.id), []).append(change)
+    return list(groups.values())
+
+
 def _lines(changes: Sequence[Change], store: str) -> Iterator[str]:
     """The changes in words."""
-    for change in changes:
-        yield change.text()
-        if change.rows:
-            rows = (f"{label} {_signed(ns)}" for label, ns in change.rows)
-            yield f"  {'; '.join(rows)}"
+    for group in by_capture(changes):
+        before, after = group[0].before.label(), group[0].after.label()
+        yield f"from capture {after} on: {'; '.join(change.text() for change in group)}"
+        rows = next((change.rows for change in group if change.rows), ())
+        why = "".join(f"; {label} {signed(ns)}" for label, ns in rows)
+        yield f"  compared with {before}{why}"
     if changes:
         yield f"all of it: fastprof history {store} --explain {changes[-1].after.id}"
     else:
         yield "no change of level found"
 
 
-def _signed(ns: int) -> str:
+def signed(ns: int) -> str:
+    """A time with its sign."""
     return f"{'+' if ns > 0 else ''}{quantity(ns, 'ns')}"
 
 
