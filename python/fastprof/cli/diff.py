@@ -117,20 +117,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a further run of each; the interval is then that of runs (repeatable)",
     )
-    judge.add_argument(
+    _add_store(parser)
+    add_table(parser, _LIMIT)
+    add(parser, "--output")
+    parser.add_argument("--html", metavar="OUT", help="also write an HTML page to OUT")
+    add(parser, "--mine", "--ops", "--graph-capture", "--trim")
+    parser.epilog = columns_text(COLUMNS)
+
+
+def _add_store(parser: argparse.ArgumentParser) -> None:
+    """Add the options of stored captures."""
+    store = parser.add_argument_group("stored captures")
+    store.add_argument(
         "--baseline",
         metavar="STORE",
         help="file or directory of stored captures; the newest is in place of BEFORE",
     )
-    judge.add_argument(
+    store.add_argument(
         "--against",
         metavar="ID|KEY=VALUE",
         help="compare with this capture of --baseline, or the newest with this tag",
     )
-    judge.add_argument(
+    store.add_argument(
         "--save", action="store_true", help="add the capture to --baseline; compare nothing"
     )
-    judge.add_argument(
+    store.add_argument(
         "--tag",
         metavar="KEY=VALUE",
         type=tag,
@@ -138,11 +149,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a tag of the capture that --save adds (repeatable)",
     )
-    add_table(parser, _LIMIT)
-    add(parser, "--output")
-    parser.add_argument("--html", metavar="OUT", help="also write an HTML page to OUT")
-    add(parser, "--mine", "--ops", "--graph-capture", "--trim")
-    parser.epilog = columns_text(COLUMNS)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ The format: https://prometheus.io/docs/specs/om/open_metrics_spec/
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import BinaryIO, Final
 
 from fastprof._system.classes import NamedTuple
@@ -55,21 +55,21 @@ def write(profile: ProfileData, file: BinaryIO, steps: str | None = None) -> Non
     Raises
     ------
     ReportError
-        The capture has no GPU work or no times.
+        The capture has no times, or no steps with GPU work.
     StepsError
         The source of steps is unknown, or the file has no such steps.
     """
-    of_file = of_profile(profile, steps)
-    side = side_of(profile, steps)
-    lines = [line for metric in _metrics(side, of_file) for line in _lines(metric)]
+    metrics: Iterable[_Metric] = [_capture({"file": profile.name})]  # of one without GPU work
+    if len(profile):
+        of_file = of_profile(profile, steps)
+        metrics = _metrics(side_of(profile, steps), of_file)
+    lines = [line for metric in metrics for line in _lines(metric)]
     file.write("".join(f"{line}\n" for line in (*lines, "# EOF")).encode("utf-8", "replace"))
 
 
 def _metrics(side: Side, of_file: tuple[float | None, float | None]) -> Iterator[_Metric]:
     figures = figures_of(side, [of_file])
-    about = {"file": side.names[0], "gpu": side.gpus, "steps": side.steps, "version": __version__}
-    facts = tuple((name, text) for name, text in about.items() if text)
-    yield _Metric("capture", "The capture that all other figures are of.", "info", {facts: 1})
+    yield _capture({"file": side.names[0], "gpu": side.gpus, "steps": side.steps})
     yield _plain("steps", "Measured steps.", "", figures.steps)
     times = {
         "step_seconds": ("Mean length of a step; of the capture, if it has none.", figures.step_ns),
@@ -98,6 +98,12 @@ def _metrics(side: Side, of_file: tuple[float | None, float | None]) -> Iterator
             "seconds",
             {((what, name),): ns * _S for name, ns in _parts(side, figures.parts[key]).items()},
         )
+
+
+def _capture(facts: Mapping[str, str]) -> _Metric:
+    labels = {**facts, "version": __version__}
+    known = tuple((name, text) for name, text in labels.items() if text)
+    return _Metric("capture", "The capture that all other figures are of.", "info", {known: 1})
 
 
 def _parts(side: Side, times: Mapping[str, float]) -> dict[str, float]:

@@ -99,5 +99,4 @@ def test_steps_can_be_chosen_and_other_captures_are_errors(tmp_path):
     with pytest.raises(StepsError):
         families(path, tmp_path / "net.prom", steps="range:nothing")
     KinetoFile().op(0, 10, "aten::mm").write(tmp_path / "host.json")
-    with pytest.raises(ReportError, match=r"host.json: no kernels"):
-        families(tmp_path / "host.json", tmp_path / "net.prom")
+    assert families(tmp_path / "host.json", tmp_path / "net.prom").keys() == {"capture"}

@@ -20,8 +20,7 @@ Floats = npt.NDArray[np.float64]
 
 LEAST: Final = 3  # values of a stretch
 SHORTEST: Final = 10  # series: in shorter ones, equal values of chance look like a change
-ALPHA: Final = 0.01  # of the test
-# Length of the series -> the statistic that a share ALPHA of random orders exceeds.
+# Length of the series -> the statistic that 1 % of random orders exceed.
 QUANTILES: Final = {
     10: 2.58, 12: 2.82, 16: 3.11, 24: 3.37, 32: 3.55, 48: 3.78, 64: 3.95, 100: 4.11, 200: 4.35,
     400: 4.55, 1000: 4.67,
@@ -114,6 +113,6 @@ def largest(score: Floats) -> tuple[float, int, int]:
 
 
 def quantile(n: int) -> float:
-    """The statistic that a share ALPHA of random orders of n values exceeds, at least SHORTEST."""
+    """The statistic that 1 % of random orders of n values exceed; n is at least SHORTEST."""
     lengths = np.log(np.array([*QUANTILES], np.float64))
     return float(np.interp(np.log(n), lengths, list(QUANTILES.values())))

@@ -7,7 +7,6 @@ import numpy.typing as npt
 import pytest
 
 from fastprof.analysis.history.change_points import (
-    ALPHA,
     LEAST,
     QUANTILES,
     change_points,
@@ -18,6 +17,7 @@ from fastprof.analysis.history.change_points import (
 from support.hypothesis_profiles import IS_FULL
 
 Floats = npt.NDArray[np.float64]
+ALPHA = 0.01
 N_SERIES = 400 if IS_FULL else 40
 NOISE: dict[str, Callable[[np.random.Generator, int], Floats]] = {
     "normal": lambda random, n: random.normal(100, 1, n),
