@@ -21,7 +21,7 @@ fastprof.define("series", (host, data, arrays, page) => {
   canvas.tabIndex = 0;
   canvas.setAttribute("role", "img");
   canvas.setAttribute("aria-label",
-    `${data.name} of ${n} captures, ${changes.length} changes. Arrow keys select a capture.`);
+    `${data.name} of ${n} captures, changes: ${changes.length}. Arrow keys select a capture.`);
   const line = page.element("p", "selected");
   line.setAttribute("aria-live", "polite");
   host.append(canvas, line);
