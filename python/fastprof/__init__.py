@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from fastprof.annotate.wrap import wrap
     from fastprof.api.batch import Batch, batch
     from fastprof.api.diff import Diff, diff
+    from fastprof.api.history import History, open_history
     from fastprof.api.open import open
     from fastprof.api.profile import Profile
     from fastprof.api.ranks import Ranks, RanksError, open_ranks
@@ -70,6 +71,7 @@ __all__ = [
     "Diff",
     "FastprofError",
     "Finding",
+    "History",
     "InternalError",
     "MissingDependencyError",
     "NotEnoughMemoryError",
@@ -93,6 +95,7 @@ __all__ = [
     "memory_snapshot",
     "op",
     "open",
+    "open_history",
     "open_ranks",
     "report",
     "rule",
@@ -109,6 +112,7 @@ _HOMES = {
     "Cost": "fastprof.ops",
     "Diff": "fastprof.api.diff",
     "Finding": "fastprof.analysis.advice.finding",
+    "History": "fastprof.api.history",
     "Option": "fastprof.analysis.registry",
     "Profile": "fastprof.api.profile",
     "Ranks": "fastprof.api.ranks",
@@ -125,6 +129,7 @@ _HOMES = {
     "memory_snapshot": "fastprof.analysis.memory.snapshot",
     "op": "fastprof.ops",
     "open": "fastprof.api.open",
+    "open_history": "fastprof.api.history",
     "open_ranks": "fastprof.api.ranks",
     "report": "fastprof.analysis.registry",
     "rule": "fastprof.analysis.advice.registry",

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from bench.generate import generate
 
+from fastprof.api.history import add_capture
 from support.kineto_files import KinetoFile
 from support.memory_snapshots import Snapshot, frames
 
@@ -95,6 +96,14 @@ def write_files(folder: Path) -> None:
     snapshot.write(folder / "snapshot.pickle")
     (folder / "my_costs.py").write_text(my_costs())
     write_graph(folder)
+    write_store(folder)
+
+
+def write_store(folder: Path) -> None:
+    """A store of two captures."""
+    for name, commit in (("before", "3b1c"), ("after", "4f2a")):
+        tags = {"commit": commit, "branch": "main"}
+        add_capture(folder / "perf.sqlite", folder / f"{name}.sqlite", tags)
 
 
 def write_graph(folder: Path) -> None:

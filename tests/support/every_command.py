@@ -50,7 +50,7 @@ def reading(name: str, file: Path, *, beside: Path | None = None) -> list[str]:
             words += NEEDED[action.dest]
         elif action.dest == "captures":
             words += [str(file), str(beside or file)]
-        elif action.dest in INPUTS and not action.option_strings:
+        elif action.dest in (*INPUTS, "store") and not action.option_strings:
             words.append(str(file))
     return words
 

@@ -8,7 +8,15 @@ from typing import Literal, TypedDict
 from fastprof.analysis.registry import Where
 
 ExportFormat = Literal[
-    "perfetto", "chrome", "speedscope", "collapsed", "pstats", "csv", "parquet", "sqlite"
+    "perfetto",
+    "chrome",
+    "speedscope",
+    "collapsed",
+    "pstats",
+    "csv",
+    "parquet",
+    "sqlite",
+    "openmetrics",
 ]
 
 

@@ -38,11 +38,11 @@ from fastprof.runs.directory import resolved
 DONE, BAD_INPUT, USAGE, MISTAKE, INTERRUPTED = 0, 1, 2, 3, 130
 _RESERVE = 4 << 20  # bytes, freed to print the message when no memory is left
 # They read no trace in this process.
-_OWN_MEMORY = ("run", "batch", "ranks", "devices", "nsys", "explain", "skill")
+_OWN_MEMORY = ("run", "batch", "ranks", "devices", "nsys", "explain", "history", "skill")
 # Modules of this package, imported when they are needed; commands of reports are before them.
 COMMANDS = (
     *("run", "report", "diff", "export", "batch", "ranks", "parse", "prof", "info", "explain"),
-    *("devices", "nsys", "mcp", "skill"),
+    *("devices", "nsys", "mcp", "skill", "history"),
 )
 
 

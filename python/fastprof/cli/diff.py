@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from fastprof.analysis.diff.columns import COLUMNS, DEFAULT_BY, DIFF_KEYS, diff_keys
 from fastprof.analysis.options import STEPS, WHERE
-from fastprof.cli.options import add, trimmed
+from fastprof.cli.options import add, tag, trimmed
 from fastprof.cli.output import Bar, log, output
 from fastprof.cli.reports import add_option, add_table, columns_text, written
 from fastprof.errors import ReportError, UnknownColumnError
@@ -19,6 +19,7 @@ from fastprof.model.heading import column_key
 
 if TYPE_CHECKING:
     from fastprof.analysis.diff.captures import Captures, Opener
+    from fastprof.analysis.diff.side import Side
     from fastprof.api.diff import Diff
     from fastprof.model.table import Table
 
@@ -33,8 +34,8 @@ step.
   fastprof diff before.sqlite after.sqlite --by op --fail-above 3     # exit code 4 if slower
   fastprof diff before.sqlite after.sqlite --markdown -o comment.md
   fastprof diff before.sqlite after.sqlite --html change.html
-  fastprof diff --baseline store/ --save before.sqlite
-  fastprof diff --baseline store/ after.sqlite
+  fastprof diff --baseline perf.sqlite --save before.sqlite --tag commit=4f2a
+  fastprof diff --baseline perf.sqlite after.sqlite
 
 The interval is Welch's, from the spread of the steps of both captures; with --runs, of the runs. It
 assumes that both ran under the same conditions. Fewer than 3 steps are not judged. Where findings
@@ -97,14 +98,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     judge.add_argument(
         "--fail-above",
         metavar="PERCENT",
-        type=_share,
+        type=share,
         help="exit code 4 if the step is slower by more than this beyond noise: the lower end of "
         "the interval is above it",
     )
     judge.add_argument(
         "--threshold",
         metavar="PERCENT",
-        type=_share,
+        type=share,
         default=0.02,
         help="smaller changes are called the same (default: 2)",
     )
@@ -116,17 +117,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a further run of each; the interval is then that of runs (repeatable)",
     )
-    judge.add_argument(
-        "--baseline", metavar="DIR", help="directory with a stored capture, in place of BEFORE"
-    )
-    judge.add_argument(
-        "--save", action="store_true", help="store the capture as the baseline; compare nothing"
-    )
+    _add_store(parser)
     add_table(parser, _LIMIT)
     add(parser, "--output")
     parser.add_argument("--html", metavar="OUT", help="also write an HTML page to OUT")
     add(parser, "--mine", "--ops", "--graph-capture", "--trim")
     parser.epilog = columns_text(COLUMNS)
+
+
+def _add_store(parser: argparse.ArgumentParser) -> None:
+    """Add the options of stored captures."""
+    store = parser.add_argument_group("stored captures")
+    store.add_argument(
+        "--baseline",
+        metavar="STORE",
+        help="file or directory of stored captures; the newest is in place of BEFORE",
+    )
+    store.add_argument(
+        "--against",
+        metavar="ID|KEY=VALUE",
+        help="compare with this capture of --baseline, or the newest with this tag",
+    )
+    store.add_argument(
+        "--save", action="store_true", help="add the capture to --baseline; compare nothing"
+    )
+    store.add_argument(
+        "--tag",
+        metavar="KEY=VALUE",
+        type=tag,
+        action="append",
+        default=[],
+        help="a tag of the capture that --save adds (repeatable)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -191,7 +213,11 @@ def _captures(arguments: argparse.Namespace) -> list[str]:
     """The captures to compare, or the one to store; usage errors end the program."""
     given: list[str] = arguments.captures
     if arguments.save and arguments.baseline is None:
-        arguments.error("--save stores the capture in the directory of --baseline DIR")
+        arguments.error("--save adds the capture to the store of --baseline STORE")
+    if arguments.tag and not arguments.save:
+        arguments.error("--tag needs --save, which adds the capture")
+    if arguments.against is not None and (arguments.save or arguments.baseline is None):
+        arguments.error("--against needs --baseline STORE, without --save")
     expected = 2 if arguments.baseline is None else 1
     if len(given) != expected:
         needed = ("AFTER with --baseline", "BEFORE and AFTER")[expected - 1]
@@ -209,16 +235,14 @@ def _check_columns(arguments: argparse.Namespace) -> None:
 
 
 def _compared(arguments: argparse.Namespace, captures: list[str]) -> Diff:
-    from fastprof.analysis.diff.captures import agreed
-    from fastprof.analysis.diff.store import load
     from fastprof.api.diff import diff
 
+    before: Captures = _ranks(captures[0])
     if arguments.baseline is not None:
-        baseline = load(arguments.baseline)  # before AFTER is read, which may take long
-        arguments.trim = agreed(arguments.baseline, "trim", arguments.trim, baseline.trim)
+        before = _baseline(arguments)  # before AFTER is read, which may take long
     with Bar() as bar:
         return diff(
-            _ranks(captures[0]),
+            before,
             _ranks(captures[1]),
             arguments.by,
             arguments.steps,
@@ -229,24 +253,41 @@ def _compared(arguments: argparse.Namespace, captures: list[str]) -> Diff:
         )
 
 
+def _baseline(arguments: argparse.Namespace) -> Side:
+    """The stored capture; AFTER is then measured as it was."""
+    from fastprof.analysis.diff.captures import agreed
+    from fastprof.analysis.diff.store import load
+
+    store = arguments.baseline
+    baseline = load(store, arguments.against)
+    arguments.trim = agreed(store, "trim", arguments.trim, baseline.trim)
+    arguments.steps = agreed(store, "steps", arguments.steps, baseline.steps)
+    arguments.where = agreed(store, "where", tuple(arguments.where or ()), baseline.where)
+    return baseline.side
+
+
 def _save(arguments: argparse.Namespace, capture: str) -> None:
-    from fastprof.analysis.diff.captures import sides_of
-    from fastprof.analysis.diff.store import Baseline, save
+    from fastprof.api.history import add_capture
 
     with Bar() as bar:
-        opener = _opener(arguments, bar)
-        (side,) = sides_of([_ranks(capture)], arguments.steps, arguments.where, opener)
-    where = tuple(arguments.where or ())
-    path = save(Baseline(side, arguments.steps, where, arguments.trim), arguments.baseline)
-    log(f"stored {capture} in {path}")
+        path, number = add_capture(
+            arguments.baseline,
+            _ranks(capture),
+            dict(arguments.tag),
+            arguments.steps,
+            arguments.where,
+            trim=arguments.trim,
+            opened=_opener(arguments, bar),
+        )
+    log(f"stored {capture} in {path} as capture {number}")
 
 
 def _ranks(path: str) -> Captures:
-    """The traces of a directory, or the file or baseline itself."""
-    from fastprof.analysis.diff.store import is_baseline
+    """The traces of a directory, or the file or store itself."""
+    from fastprof.analysis.diff.store import is_store
     from fastprof.ranks.files import find
 
-    return find(path) if os.path.isdir(path) and not is_baseline(path) else path
+    return find(path) if os.path.isdir(path) and not is_store(path) else path
 
 
 def _opener(arguments: argparse.Namespace, bar: Bar) -> Opener:
@@ -277,7 +318,7 @@ def _keys(text: str) -> tuple[str, ...]:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def _share(text: str) -> float:
+def share(text: str) -> float:
     """A percentage as a share."""
     try:
         value = float(text.removesuffix("%"))

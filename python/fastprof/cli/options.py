@@ -29,6 +29,14 @@ def memory_size(text: str) -> str:
     return text
 
 
+def tag(text: str) -> tuple[str, str]:
+    """KEY=VALUE, as the type of an option."""
+    key, equals, value = text.partition("=")
+    if not (key.strip() and equals):
+        raise argparse.ArgumentTypeError(f"expected KEY=VALUE such as commit=4f2a, found {text!r}")
+    return key.strip(), value
+
+
 def _glob(text: str) -> str:
     if not text.strip("./\\"):
         raise argparse.ArgumentTypeError(

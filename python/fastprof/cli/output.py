@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 OUTPUTS: Final = {"output": "-o", "html": "--html", "plot": "--plot", "report": "--report"}
 INPUTS: Final = ("file", "paths", "captures", "runs", "graph_capture", "ops")
 FOLDERS: Final = {
-    "store": "*.parquet",
-    "baseline": "*.[pj]*",  # baseline.parquet, predictions.json
+    "store": "*.[ps]*",  # *.parquet; history.sqlite
+    "baseline": "*.[pjs]*",  # history.sqlite; of earlier versions: baseline.parquet, ...
     "source": "**/*.py",
 }
 
@@ -72,8 +72,8 @@ def _inputs(arguments: argparse.Namespace) -> Iterator[str | int]:
             elif is_run(folder):
                 yield os.path.join(folder, FACTS)
     for name, pattern in FOLDERS.items():
-        for directory in _paths(getattr(arguments, name, None)):
-            yield from map(str, Path(directory).glob(pattern))
+        for path in _paths(getattr(arguments, name, None)):
+            yield from map(str, Path(path).glob(pattern)) if os.path.isdir(path) else (path,)
     yield 0
 
 

@@ -119,6 +119,15 @@ _ALL: Final = (
         ".sqlite",
         "fastprof.exports.sqlite:write",
     ),
+    Exporter(
+        "openmetrics",
+        "figures of a mean step for Prometheus, Grafana and others (OpenMetrics)",
+        ".prom",
+        "fastprof.exports.openmetrics:write",
+        (STEPS,),
+        is_text=True,
+        needs=_OF_TREES,
+    ),
 )
 FORMATS: Final = {exporter.name: exporter for exporter in _ALL}
 RUNS: Final = "perfetto"  # the format that has all ranks of a run

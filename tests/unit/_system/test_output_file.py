@@ -148,12 +148,12 @@ def test_files_of_a_directory_and_of_a_run_are_inputs(trace):
 def test_stored_results_and_graph_captures_and_cost_files_are_inputs(trace):
     folder = trace.with_name("store")
     folder.mkdir()
-    for name in ("baseline.parquet", "predictions.json", "costs.py"):
+    for name in ("baseline.parquet", "history.sqlite", "costs.py"):
         (folder / name).write_text("mine")
     before = state_of(trace.parent)
     for words in (
         ["batch", trace, "--store", folder, "-o", folder / "baseline.parquet"],
-        ["diff", "--baseline", folder, trace, "-o", folder / "predictions.json"],
+        ["diff", "--baseline", folder, trace, "-o", folder / "history.sqlite"],
         ["diff", "--baseline", folder, trace, "--html", folder / "baseline.parquet"],
         ["summary", trace, "--ops", folder / "costs.py", "-o", folder / "costs.py"],
         ["prof", trace, "--graph-capture", folder / "costs.py", "-o", folder / "costs.py"],
@@ -362,6 +362,7 @@ OTHERS = {
     "annotate/recorders.py": "torch writes the trace by its name",
     "readers/nsys/report.py": "nsys writes the export by its name, into the cache",
     "exports/sqlite.py": "SQLite writes the database by its name",
+    "analysis/diff/database.py": "SQLite adds rows to the store of captures, a transaction each",
     "runs/collect.py": "the name of a trace that could not be compressed, in the run's directory",
     "runs/exec_program.py": "the number of a process",
     "runs/launch.py": "a request, in a signal handler",

@@ -111,7 +111,6 @@ def test_runs_widen_the_interval(folder):
 
 
 def test_a_baseline_replaces_the_capture_before(folder, tmp_path):
-    pytest.importorskip("pyarrow", reason="needs pyarrow")
     store = str(tmp_path / "store")
     code, text, error = ran(folder, "--baseline", store, "--save", "a.json")
     assert (code, text) == (0, "") and error.startswith("fastprof: stored a.json in ")
@@ -120,13 +119,28 @@ def test_a_baseline_replaces_the_capture_before(folder, tmp_path):
     assert ran(folder, "--baseline", store, "slow.json", "--json")[1] == plain
 
 
+def test_an_older_capture_of_a_store_is_chosen_by_number_or_tag(folder, tmp_path):
+    store = str(tmp_path / "perf.sqlite")
+    for name in ("slow", "a"):
+        ran(folder, "--baseline", store, "--save", f"{name}.json", "--tag", f"commit={name}")
+    assert ran(folder, "--baseline", store, "slow.json", "--fail-above", "3")[0] == 4
+    for which in ("1", "commit=slow"):
+        words = ("--baseline", store, "--against", which, "slow.json", "--fail-above", "3")
+        assert ran(folder, *words)[0] == 0
+    code, _, error = ran(folder, "--baseline", store, "--against", "commit=x", "slow.json")
+    assert (code, error.count("\n")) == (1, 1) and "contains no capture commit=x" in error
+
+
 @pytest.mark.parametrize(
     "words, message",
     [
         (("a.json",), "expected BEFORE and AFTER, found a.json"),
         (("a.json", "slow.json", "fast.json"), "expected BEFORE and AFTER, found a.json slow"),
         (("--baseline", "x", "a.json", "slow.json"), "expected AFTER with --baseline, found"),
-        (("a.json", "--save"), "--save stores the capture in the directory of --baseline DIR"),
+        (("a.json", "--save"), "--save adds the capture to the store of --baseline STORE"),
+        (("a.json", "slow.json", "--tag", "a=b"), "--tag needs --save, which adds the capture"),
+        (("--baseline", "x", "--save", "a.json", "--tag", "ab"), "expected KEY=VALUE such as"),
+        (("a.json", "slow.json", "--against", "1"), "--against needs --baseline STORE, without"),
         (("a.json", "slow.json", "--fail-above", "-1"), "expected a percentage such as 3"),
         (("a.json", "slow.json", "--threshold", "x"), "expected a percentage such as 3"),
         (("a.json", "slow.json", "--by", "opp"), "unknown key 'opp'; did you mean op?"),

@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
+from fastprof.analysis.diff.captures import sides_of
+from fastprof.analysis.diff.store import Baseline
 from fastprof.api.batch import batch
 from fastprof.ranks.store import Store
 from fastprof.readers.beside import unrecorded_beside
+from support import old_baselines
 from support.every_command import run_here
 from support.exports import Export
 
@@ -169,26 +172,23 @@ def test_batch_prints_the_line_and_goes_on(stored):
 # Baselines.
 
 
-@pytest.mark.parametrize("content", [*DAMAGED.values(), b'[{"before":5}]', b'[{"before":["a"]}]'])
+@pytest.mark.parametrize("content", DAMAGED.values())
 def test_a_damaged_baseline_is_one_line(content, stored, tmp_path):
     trace, store = stored / "rank0.sqlite", tmp_path / "store"
     assert run_here("diff", "--baseline", store, "--save", trace).code == 0
-    (store / "predictions.json").write_bytes(content)
-    done = run_here("diff", "--baseline", store, trace)
-    lines = [line for line in done.err.splitlines() if "predictions.json" in line]
-    assert done.code == 0
-    assert len(lines) <= 1
-    assert bool(lines) == (content not in (b"",)) or "is damaged" in done.err
-    (store / "baseline.parquet").write_bytes(content)
-    done = run_here("diff", "--baseline", store, trace)
-    assert (done.code, done.err.count("\n")) == (1, 1), done.err
-    assert "is damaged or not a baseline" in done.err
+    (store / "history.sqlite").write_bytes(content)
+    for words in (["diff", "--baseline", store, trace], ["history", store]):
+        done = run_here(*words)
+        assert (done.code, done.err.count("\n")) == (1, 1), done.err
+        why = "is damaged or not a store" if content else "contains no baseline"
+        assert why in done.err
+    assert (store / "history.sqlite").read_bytes() == content
 
 
 def test_metadata_of_a_baseline_that_is_nested_or_of_other_types(stored, tmp_path):
-    store = tmp_path / "store"
-    assert run_here("diff", "--baseline", store, "--save", stored / "rank0.sqlite").code == 0
-    file = store / "baseline.parquet"
+    store, trace = tmp_path / "store", stored / "rank0.sqlite"
+    (side,) = sides_of([str(trace)])
+    file = old_baselines.write(Baseline(side), store) / "baseline.parquet"
     table = parquet.read_table(file)
     known = json.loads(table.schema.metadata[b"fastprof_baseline"])
     for change in ("[" * 200_000, "[]", '"x"', *(
@@ -198,6 +198,7 @@ def test_metadata_of_a_baseline_that_is_nested_or_of_other_types(stored, tmp_pat
     )):  # fmt: skip
         metadata = {b"fastprof_baseline": change}
         parquet.write_table(table.replace_schema_metadata(metadata), file)
-        done = run_here("diff", "--baseline", store, stored / "rank0.sqlite")
+        (store / "history.sqlite").unlink(missing_ok=True)
+        done = run_here("diff", "--baseline", store, trace)
         assert done.code in (0, 1), change[:100]
         assert done.code == 0 or done.err.count("\n") == 1, done.err

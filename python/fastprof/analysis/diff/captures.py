@@ -14,7 +14,7 @@ from fastprof._system.forked import ForkedCall
 from fastprof._system.threads import SecondThread, Task
 from fastprof.analysis.diff.measure import side_of
 from fastprof.analysis.diff.side import Side, combined
-from fastprof.analysis.diff.store import BaselineError, is_baseline, load
+from fastprof.analysis.diff.store import BaselineError, is_store, load
 from fastprof.analysis.registry import Where
 from fastprof.errors import FastprofError
 from fastprof.profile.data import ProfileData
@@ -40,7 +40,7 @@ def sides_of(
 
     Parameters
     ----------
-    captures : a sequence is the ranks of one run; a directory with a baseline is that baseline
+    captures : a sequence is the ranks of one run; a store is its newest capture
     steps, where : by default those of the baseline; see `fastprof.diff`
     opened : opens a trace
 
@@ -50,9 +50,9 @@ def sides_of(
         A baseline cannot be read, or was measured with other steps or another selection.
     """
     given = list(captures)
-    conditions = _conditions(where)
+    conditions = conditions_of(where)
     for i, each in enumerate(given):
-        if isinstance(each, str | os.PathLike) and is_baseline(each):
+        if isinstance(each, str | os.PathLike) and is_store(each):
             baseline = load(each)
             steps = agreed(each, "steps", steps, baseline.steps)
             conditions = agreed(each, "where", conditions, baseline.where)
@@ -102,7 +102,7 @@ def _sizes(captures: Captures) -> Iterator[float]:
         yield from chain.from_iterable(map(_sizes, captures))
 
 
-def _conditions(where: Where | None) -> tuple[str, ...]:
+def conditions_of(where: Where | None) -> tuple[str, ...]:
     """Conditions as texts KEY=PATTERN."""
     if isinstance(where, str):
         return (where,)

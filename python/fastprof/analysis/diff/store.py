@@ -1,133 +1,172 @@
-"""A side of a comparison as a small Parquet file, to compare later captures with.
-
-A row is a group of kernels. All else is JSON in the schema's metadata.
-"""
+"""Stored captures: a baseline to compare later ones with, and what they were over many commits."""
 
 from __future__ import annotations
 
 import json
 import os
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
+import apsw
 
 from fastprof._system.classes import NamedTuple
-from fastprof._system.optional import import_optional
-from fastprof._system.output_file import output_file
 from fastprof._version import __version__
-from fastprof.analysis.diff.plan import PlanData
-from fastprof.analysis.diff.side import KEYS, Side, values_of
-from fastprof.analysis.idle.causes import CAUSES
-from fastprof.errors import DAMAGED, FastprofError
+from fastprof.analysis.diff import old_store
+from fastprof.analysis.diff.database import (
+    BaselineError,
+    database,
+    file_of,
+    is_filled,
+    is_ours,
+    memory,
+)
+from fastprof.analysis.diff.figures import PARTS, Figures, figures_of
+from fastprof.analysis.diff.packing import Baseline, OtherSchemaError, clean, pack, unpack
+from fastprof.errors import DAMAGED
 
-_FILE: Final = "baseline.parquet"
-_PAIRS: Final = "predictions.json"
-_METADATA: Final = b"fastprof_baseline"
-_SCHEMA: Final = 1  # changes with the meaning of any value
-_SUMS: Final = ("calls", "kernels", "gpu_ns")
-_NUMBERS: Final = ("predicted_ns", "measured_ns")
-_TEXTS: Final = ("before", "after", "ids")
-_MOST: Final = 1000  # pairs
-_OLDER: Final = PlanData((), "the baseline was stored without a plan; store it again with --save")
-_NEEDS: Final = "baselines are Parquet files, which need"
+__all__ = [
+    "Baseline",
+    "BaselineError",
+    "Stored",
+    "captures",
+    "earlier",
+    "is_store",
+    "load",
+    "remember",
+    "save",
+]
+_MOST: Final = 1000  # pairs of predictions
+_FIGURES: Final = ("steps", "step_ns", "busy_ns", "idle_ns", "mfu", "peak_bytes")
 
 
-class BaselineError(FastprofError):
-    """The baseline of a comparison cannot be stored or used; the message gives the reason."""
-
-
-class Baseline(NamedTuple):
-    """A stored side, and how it was measured.
+class Stored(NamedTuple):
+    """A capture of a store, without its side.
 
     Parameters
     ----------
-    side : the side
-    steps : the source of its steps, see `Profile.find_steps`
-    where : conditions of its work, see `fastprof.analysis.selection`
-    trim : the part of the capture, see `Profile.trim`; None for all
+    id : its number, from 1, in the order of saving
+    saved_ns : when, Unix time
+    names : the files
+    tags : texts by key
+    version : of the fastprof that saved it
+    measured : `--steps`, `--where`, `--trim`
+    figures : its figures
     """
 
-    side: Side
-    steps: str | None = None
-    where: tuple[str, ...] = ()
-    trim: str | None = None
+    id: int
+    saved_ns: int
+    names: tuple[str, ...]
+    tags: Mapping[str, str]
+    version: str
+    measured: tuple[str | None, tuple[str, ...], str | None]
+    figures: Figures
+
+    def label(self) -> str:
+        """Its number, and its tags if it has some, else its first file."""
+        about = " ".join(f"{key}={value}" for key, value in self.tags.items())
+        return f"{self.id} ({about or ', '.join(self.names[:1])})"
 
 
-def is_baseline(directory: str | os.PathLike[str]) -> bool:
-    """Whether a directory contains a baseline."""
-    return (Path(directory) / _FILE).is_file()
+def is_store(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is a store: its file, or the directory that contains it."""
+    if os.path.isdir(path):
+        return is_filled(file_of(path)) or _old(file_of(path))
+    return is_ours(path)
 
 
-def save(baseline: Baseline, directory: str | os.PathLike[str]) -> Path:
-    """Store the baseline of a directory, in place of an older one.
+def save(
+    baseline: Baseline,
+    store: str | os.PathLike[str],
+    tags: Mapping[str, str] | None = None,
+    of_profiles: Sequence[tuple[float | None, float | None]] = (),
+) -> tuple[Path, int]:
+    """Add a capture to a store.
 
     Parameters
     ----------
-    directory : created if it does not exist
+    store : a file, or a directory; created if it does not exist
+    tags : texts by key
+    of_profiles : MFU and memory of each rank, see `fastprof.analysis.diff.profile_figures`
 
     Returns
     -------
-    Path
-        The file.
+    tuple of Path and int
+        The file, and the number of the capture.
 
     Raises
     ------
     BaselineError
-        The file cannot be written.
-    MissingDependencyError
-        pyarrow is not installed.
+        The file cannot be written, or is no store.
     """
-    parquet = import_optional("pyarrow.parquet", _NEEDS)
-    path = Path(directory) / _FILE
-    table = _table(import_optional("pyarrow", _NEEDS), baseline)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with output_file(path, is_own=True, sync=True) as file:
-            parquet.write_table(table, file, compression="zstd")
-    except OSError as error:
-        raise BaselineError(f"{path}: cannot be written: {error.strerror or error}") from error
-    return path
+    path = file_of(store)
+    figures = figures_of(baseline.side, of_profiles)
+    with database(path, write=True, fill=lambda new: _migrate(new, path)) as connection:
+        return path, _insert(connection, baseline, figures, tags or {}, __version__, time.time_ns())
 
 
-def load(directory: str | os.PathLike[str]) -> Baseline:
-    """The baseline of a directory.
+def load(store: str | os.PathLike[str], which: str | int | None = None) -> Baseline:
+    """A capture of a store, to compare with.
+
+    which : its number, or KEY=VALUE: the newest with this tag; by default the newest
 
     Raises
     ------
     BaselineError
         There is none, or it is damaged or of another version.
     MissingDependencyError
-        pyarrow is not installed.
+        It is a Parquet file of an earlier fastprof, and pyarrow is not installed.
     """
-    arrow = import_optional("pyarrow", _NEEDS)
-    parquet = import_optional("pyarrow.parquet", _NEEDS)
-    path = Path(directory) / _FILE
-    if not path.is_file():
+    with _opened(store) as connection:
+        row = _rows(connection, *_selection(which))
+    if not row:
+        what = "contains no capture" if which is None else f"contains no capture {which}"
+        raise BaselineError(f"{os.fspath(store)}: {what}; fastprof history lists them")
+    number, version, data = row[0]
+    try:
+        return unpack(data)
+    except OtherSchemaError as error:
         raise BaselineError(
-            f"{directory}: contains no baseline; store one with "
-            "fastprof diff --baseline DIR --save CAPTURE"
+            f"{os.fspath(store)}: capture {number} was stored by fastprof {version}, which this "
+            f"fastprof {__version__} cannot compare with; store it again with --save"
+        ) from error
+    except DAMAGED as error:
+        raise BaselineError(
+            f"{os.fspath(store)}: capture {number} is damaged; store it again with --save"
+        ) from error
+
+
+def captures(store: str | os.PathLike[str]) -> list[Stored]:
+    """All captures of a store, the newest last.
+
+    Raises
+    ------
+    BaselineError
+        There is none, or the file is damaged.
+    """
+    columns = f"id, saved_ns, names, version, source, conditions, trim, {', '.join(_FIGURES)}"
+    with _opened(store) as connection:
+        rows = _rows(connection, f"SELECT {columns} FROM captures ORDER BY id")
+        tags = _rows(connection, "SELECT capture, key, value FROM tags")
+        parts = _rows(
+            connection, "SELECT capture, kind, name, ns FROM parts ORDER BY capture, kind, ns DESC"
         )
     try:
-        table = parquet.read_table(path)
-        properties = json.loads((table.schema.metadata or {})[_METADATA])
-        if properties["schema"] == _SCHEMA and properties["causes"] == list(CAUSES):
-            _check(properties)
-            where = tuple(properties["where"])
-            side, trim = _side(table, properties), properties.get("trim")
-            return Baseline(side, properties["source"], where, trim)
-        text = str(properties["version"])
-    except (*DAMAGED, arrow.ArrowException) as error:
-        raise BaselineError(
-            f"{path}: is damaged or not a baseline; store it again with --save"
-        ) from error
-    raise BaselineError(
-        f"{path}: was stored by fastprof {text}, which this fastprof {__version__} cannot "
-        "compare with; store it again with --save"
-    )
+        of_tags: dict[int, dict[str, str]] = {}
+        for number, key, value in tags:
+            of_tags.setdefault(number, {})[str(key)] = str(value)
+        of_parts: dict[int, dict[str, dict[str, float]]] = {}
+        for number, kind, name, ns in parts:
+            kinds = of_parts.setdefault(number, {key: {} for key in PARTS})
+            kinds[kind][str(name)] = float(ns)
+        return [_stored(row, of_tags, of_parts) for row in rows]
+    except DAMAGED as error:
+        raise BaselineError(f"{os.fspath(store)}: is damaged or not a store of captures") from error
 
 
-def earlier(directory: str | os.PathLike[str]) -> list[dict[str, Any]]:
+def earlier(store: str | os.PathLike[str]) -> list[dict[str, Any]]:
     """What plans predicted and what was measured in earlier comparisons, the latest last.
 
     Returns
@@ -140,20 +179,25 @@ def earlier(directory: str | os.PathLike[str]) -> list[dict[str, Any]]:
     BaselineError
         The file is damaged.
     """
-    path = Path(directory) / _PAIRS
-    if not path.is_file():
-        return []
+    with _opened(store) as connection:
+        rows = _rows(
+            connection,
+            "SELECT before, after, ids, predicted_ns, measured_ns FROM predictions ORDER BY rowid",
+        )
     try:
-        pairs = json.loads(path.read_text("utf-8"))
-        for pair in pairs:
-            if not all(isinstance(text, str) for name in _TEXTS for text in pair[name]):
-                raise TypeError("expected lists of texts")
-        return [{**pair, **{name: int(pair[name]) for name in _NUMBERS}} for pair in pairs]
+        return [
+            {
+                **dict(zip(("before", "after", "ids"), map(_texts, row[:3]), strict=True)),
+                "predicted_ns": int(row[3]),
+                "measured_ns": int(row[4]),
+            }
+            for row in rows
+        ]
     except DAMAGED as error:
-        raise BaselineError(f"{path}: is damaged; remove it") from error
+        raise BaselineError(f"{os.fspath(store)}: is damaged or not a store of captures") from error
 
 
-def remember(directory: str | os.PathLike[str], pair: dict[str, Any]) -> None:
+def remember(store: str | os.PathLike[str], pair: Mapping[str, Any]) -> None:
     """Keep a pair as in `earlier`, in place of that of the same captures.
 
     Raises
@@ -161,95 +205,143 @@ def remember(directory: str | os.PathLike[str], pair: dict[str, Any]) -> None:
     BaselineError
         The file cannot be written, or is damaged.
     """
-    path = Path(directory) / _PAIRS
-    same = [pair[name] for name in ("before", "after")]
-    pairs = [
-        mapping
-        for mapping in earlier(directory)
-        if [mapping.get("before"), mapping.get("after")] != same
-    ]
+    with database(file_of(store), write=True) as connection:
+        _remember(connection, pair)
+
+
+def _opened(store: str | os.PathLike[str]) -> AbstractContextManager[apsw.Connection]:
+    """A store for reading; one of an earlier version is migrated first."""
+    path = file_of(store)
+    if is_filled(path):
+        return database(path)
+    if not _old(path):
+        raise BaselineError(
+            f"{os.fspath(store)}: contains no baseline; store one with "
+            "fastprof diff --baseline STORE --save CAPTURE"
+        )
+    if os.access(path.parent, os.W_OK):
+        return database(path, fill=lambda new: _migrate(new, path))
+    connection = memory()
+    _migrate(connection, path)
+    return connection
+
+
+def _old(path: Path) -> bool:
+    """Whether there is a Parquet file in place of the file of a store."""
+    return (path.parent / old_store.FILE).is_file()
+
+
+def _migrate(connection: apsw.Connection, path: Path) -> None:
+    """Add the baseline of an earlier version, if one is beside a new store; it stays there."""
+    if not _old(path) or path != file_of(path.parent):
+        return
+    baseline, version = old_store.load(path.parent)
+    saved_ns = (path.parent / old_store.FILE).stat().st_mtime_ns
+    _insert(connection, baseline, figures_of(baseline.side), {}, version, saved_ns)
+    for pair in old_store.pairs(path.parent):
+        _remember(connection, pair)
+
+
+def _rows(connection: apsw.Connection, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
+    """The rows of a statement, tuples of values of any types: the file may be of others."""
+    return connection.execute(statement, values).fetchall()
+
+
+def _selection(which: str | int | None) -> tuple[str, tuple[Any, ...]]:
+    """The statement that selects a capture, and its values."""
+    columns = "SELECT id, version, side FROM captures"
+    if which is None:
+        return f"{columns} ORDER BY id DESC LIMIT 1", ()
+    key, equals, value = str(which).partition("=")
+    if equals:
+        tagged = "SELECT max(capture) FROM tags WHERE key = ? AND value = ?"
+        return f"{columns} WHERE id = ({tagged})", (clean(key), clean(value))
+    return f"{columns} WHERE id = ?", (key,)
+
+
+def _insert(
+    connection: apsw.Connection,
+    baseline: Baseline,
+    figures: Figures,
+    tags: Mapping[str, str],
+    version: str,
+    saved_ns: int,
+) -> int:
     try:
-        with output_file(path, is_own=True, sync=True) as file:
-            file.write(json.dumps([*pairs, pair][-_MOST:], indent=1).encode())
-    except OSError as error:
-        raise BaselineError(f"{path}: cannot be written: {error.strerror or error}") from error
-
-
-def _table(arrow: Any, baseline: Baseline) -> Any:
-    side = baseline.side
-    order = np.argsort(side.group, kind="stable")
-    ends = np.cumsum(np.bincount(side.group, minlength=side.n_groups))
-    offsets = arrow.array(np.concatenate([[0], ends]), arrow.int64())
-    columns = {name: _texts(arrow, side.texts(name)) for name in KEYS}
-    columns |= {name: arrow.array(getattr(side, name)) for name in _SUMS}
-    for name in ("window", "own_ns"):
-        pieces = arrow.array(getattr(side, name)[order])
-        columns[name] = arrow.LargeListArray.from_arrays(offsets, pieces)
-    properties = {
-        "version": __version__,
-        "schema": _SCHEMA,
-        "source": baseline.steps,
-        "where": baseline.where,
-        "trim": baseline.trim,
-        "names": side.names,
-        "gpus": side.gpus,
-        "steps": side.steps,
-        "has_steps": side.has_steps,
-        "notes": side.notes,
-        "windows": {name: values.tolist() for name, values in side.windows.items()},
-        "causes": CAUSES,
-        "idle": side.idle.tolist(),
-        "plan": side.plan().data(),
+        side = pack(baseline)
+    except ValueError as error:
+        raise BaselineError(f"the capture cannot be stored: {error}") from error
+    values = {
+        "saved_ns": saved_ns,
+        "names": json.dumps(baseline.side.names),
+        "version": version,
+        "source": baseline.steps and clean(baseline.steps),
+        "conditions": json.dumps(baseline.where),
+        "trim": baseline.trim and clean(baseline.trim),
+        **{name: getattr(figures, name) for name in _FIGURES},
+        "side": side,
     }
-    return arrow.table(columns).replace_schema_metadata({_METADATA: json.dumps(properties)})
-
-
-def _texts(arrow: Any, texts: list[Any]) -> Any:
-    """A text column; invalid UTF-8 becomes a question mark."""
-    valid = [
-        None if text is None else str(text).encode("utf-8", "replace").decode() for text in texts
-    ]
-    return arrow.array(valid, arrow.string()).dictionary_encode()
-
-
-def _check(properties: dict[str, Any]) -> None:
-    """Raise ValueError if a value has not the type that `_table` writes."""
-    texts = [properties[name] for name in ("gpus", "steps")]
-    texts += [text for name in ("names", "notes", "where") for text in properties[name]]
-    lists = [properties[name] for name in ("names", "notes", "where")]
-    texts += [text for text in (properties["source"], properties.get("trim")) if text is not None]
-    is_valid = all(isinstance(text, str) for text in texts)
-    is_valid = is_valid and all(isinstance(each, list) for each in lists)
-    if not is_valid or not isinstance(properties["has_steps"], bool):
-        raise ValueError("a value has another type")
-
-
-def _side(table: Any, properties: dict[str, Any]) -> Side:
-    """The side of a table. Damaged ones raise various errors, see `load`."""
-    lists = {name: table.column(name).combine_chunks() for name in ("window", "own_ns")}
-    sizes = np.diff(lists["window"].offsets.to_numpy())
-    n_windows = len(properties["windows"]["wall_ns"])
-    window, own_ns = (each.flatten().to_numpy() for each in lists.values())
-    if len(window) != len(own_ns) or not ((window >= 0) & (window < n_windows)).all():
-        raise ValueError("windows do not exist")
-    plan = PlanData.from_data(properties["plan"]) if "plan" in properties else _OLDER
-    if not all(0 <= row < len(sizes) for claim in plan.claims for row in claim.groups):
-        raise ValueError("groups do not exist")
-    calls, kernels, gpu_ns = (table.column(name).to_numpy().astype(np.int64) for name in _SUMS)
-    return Side(
-        tuple(properties["names"]),
-        properties["gpus"],
-        properties["steps"],
-        properties["has_steps"],
-        {name: np.array(each, np.int64) for name, each in properties["windows"].items()},
-        np.array(properties["idle"], np.int64).reshape(n_windows, len(CAUSES)),
-        {name: values_of(table.column(name).to_pylist()) for name in KEYS},
-        calls,
-        kernels,
-        gpu_ns,
-        np.repeat(np.arange(len(sizes)), sizes).astype(np.int32),
-        window.astype(np.int32),
-        own_ns.astype(np.int64),
-        tuple(properties["notes"]),
-        lambda: plan,
+    places = ", ".join("?" * len(values))
+    connection.execute(
+        f"INSERT INTO captures ({', '.join(values)}) VALUES ({places})", tuple(values.values())
     )
+    number = connection.last_insert_rowid()
+    connection.executemany(
+        "INSERT INTO tags VALUES (?, ?, ?)",
+        [(number, clean(key), clean(value)) for key, value in tags.items()],
+    )
+    connection.executemany(
+        "INSERT OR REPLACE INTO parts VALUES (?, ?, ?, ?)",
+        [
+            (number, kind, clean(name), ns)
+            for kind, times in figures.parts.items()
+            for name, ns in times.items()
+        ],
+    )
+    return number
+
+
+def _remember(connection: apsw.Connection, pair: Mapping[str, Any]) -> None:
+    texts = [json.dumps(list(pair[name])) for name in ("before", "after", "ids")]
+    connection.execute(
+        "INSERT OR REPLACE INTO predictions VALUES (?, ?, ?, ?, ?)",
+        (*texts, pair["predicted_ns"], pair["measured_ns"]),
+    )
+    connection.execute(
+        "DELETE FROM predictions WHERE rowid <= (SELECT max(rowid) FROM predictions) - ?", (_MOST,)
+    )
+
+
+def _stored(
+    row: Sequence[Any],
+    tags: Mapping[int, Mapping[str, str]],
+    parts: Mapping[int, Mapping[str, Mapping[str, float]]],
+) -> Stored:
+    number, saved_ns, names, version, source, conditions, trim, steps, *numbers = row
+    optional = [None if each is None else str(each) for each in (source, trim)]
+    values = {
+        name: None if each is None else float(each)
+        for name, each in zip(_FIGURES[1:], numbers, strict=True)
+    }
+    figures = Figures(
+        steps=None if steps is None else int(steps),
+        **values,
+        parts=parts.get(number, {key: {} for key in PARTS}),
+    )
+    return Stored(
+        int(number),
+        int(saved_ns),
+        tuple(_texts(names)),
+        tags.get(number, {}),
+        str(version),
+        (optional[0], tuple(_texts(conditions)), optional[1]),
+        figures,
+    )
+
+
+def _texts(text: str) -> list[str]:
+    """A list of texts from JSON."""
+    values = json.loads(text)
+    if not isinstance(values, list) or not all(isinstance(each, str) for each in values):
+        raise ValueError("expected a list of texts")
+    return values

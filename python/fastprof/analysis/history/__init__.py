@@ -1,0 +1,1 @@
+"""`history`: the figures of stored captures over many commits, and where they change."""
