@@ -183,6 +183,7 @@ class OpenProfiles:
             entry.close()
             self._shrink()
             entry.profile = open_trace(path, work, host=True)
+            entry.profile.source.replays = {}
             entry.state = state
         return entry.profile
 

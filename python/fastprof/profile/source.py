@@ -60,6 +60,8 @@ class ProfileSource(ABC):
         self.names = [info.key for info in table if not info.on_request]
         self.on_request = [info.key for info in table if info.on_request]
         self.kept: dict[object, Any] = {}  # see `fastprof.profile.data`
+        # Replays of the profile, which refer to it: kept for further ones if a caller sets a dict.
+        self.replays: dict[str | None, Any] | None = None
         self.host_omitted = ""  # why `timeline` contains nothing
         self._columns: dict[str, Column] = {}
         self._being_made: dict[str, RLock] = {}

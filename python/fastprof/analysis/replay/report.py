@@ -95,10 +95,22 @@ def whatif(
     names = (by,) if isinstance(by, str) else tuple(by or ())
     if "start" not in profile.names or not len(profile):
         return _nothing(profile)
-    model = Model(profile, steps)
+    model = _model(profile, steps)
     if not len(model.rows):
         return _nothing(profile, "no step has GPU work of known length: --steps names another mark")
     return _answer(model, changes, names, steps)
+
+
+def _model(profile: ProfileData, steps: str | None) -> Model:
+    """The graph of a profile, that of an earlier replay if such are kept."""
+    replays = profile.source.replays
+    if replays is None:
+        return Model(profile, steps)
+    model: Model | None = replays.get(steps)
+    if model is None or model.whole is not profile:
+        replays.clear()
+        model = replays[steps] = Model(profile, steps)
+    return model
 
 
 def _answer(

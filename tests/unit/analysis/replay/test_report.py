@@ -241,6 +241,21 @@ def test_overlap_hides_copies_behind_other_work_at_most(copy_us, tmp_path):
     assert change["saved_ns"] <= min(copy_us, 110) * US
 
 
+def test_kept_replays_answer_as_new_ones_do(tmp_path):
+    trace = opened(LOADING, tmp_path)
+    part = trace.trim("0ms:0.5ms")
+    questions = [
+        {"scale": "name=gemm:0.5"}, {"no_data_loading": True}, {}, {"by": "kernel"},
+        {"scale": "name=gemm:0.5"}, {"scale": "name=gemm:0.5", "steps": "none"},
+    ]  # fmt: skip
+    expected, of_part = ([str(one.whatif(**each)) for each in questions] for one in (trace, part))
+    trace.source.replays = part.source.replays = {}
+    assert [str(trace.whatif(**each)) for each in questions] == expected
+    assert trace.source.replays
+    assert [str(part.whatif(**each)) for each in questions] == of_part
+    assert [str(trace.whatif(**each)) for each in questions] == expected
+
+
 def test_changes_are_replayed_together(tmp_path):
     facts = opened(SYNC, tmp_path).whatif(scale="name=gemm:0.5", no_sync=True).facts
     both = changed(
