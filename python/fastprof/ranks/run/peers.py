@@ -103,16 +103,14 @@ class Peers:
             return record.host_time()
         if measure.of == LATE:
             return record.late_time(HOST_KINDS if kinds is None else HOST_KINDS & set(kinds))
-        chain, ns = record.chain, record.chain.ns
-        piece = np.repeat(np.arange(len(chain)), np.diff(chain.offsets))
+        chain = record.chain
         if measure.of == COUNT:
-            return np.bincount(piece, chain.count, len(chain)).astype(np.int64)
-        is_wanted = np.ones(len(KINDS_OF_LABELS), bool)
-        if kinds is not None:
-            is_wanted[:] = False
-            is_wanted[list(kinds)] = True
-        own = is_wanted[self._kinds[rank][chain.label]]
-        time = np.bincount(piece[own], ns[own], len(chain)).astype(np.int64)
+            return chain.sums(chain.count)
+        if kinds is None:
+            return chain.sums(chain.ns) - record.late_time()
+        is_wanted = np.zeros(len(KINDS_OF_LABELS), bool)
+        is_wanted[list(kinds)] = True
+        time = chain.sums(chain.ns * is_wanted[self._kinds[rank]][chain.label])
         return time - self.time(rank, Measure(LATE, kinds))
 
     def of_positions(self, number: int, measure: Measure = WORK) -> tuple[list[int], Floats, int]:

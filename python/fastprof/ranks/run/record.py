@@ -165,6 +165,12 @@ class Chain:
     def __len__(self) -> int:
         return len(self.time)
 
+    def sums(self, values: Int64 | Int32) -> Int64:
+        """[events] The sum over the entries of each piece; values : [entries]"""
+        total = np.zeros(len(values) + 1, np.int64)
+        np.cumsum(values, out=total[1:])
+        return total[self.offsets[1:]] - total[self.offsets[:-1]]
+
     @property
     def launch(self) -> Int64:
         """[events] When the latest launch up to each event was, ns; NO_TIME without a launch."""
@@ -279,9 +285,7 @@ class RankRecord:
         """[events] The idle time, of some kinds, of pieces that end because of the host, ns."""
         chain = self.chain
         wanted = np.array([label.kind in kinds for label in self.labels] or [False])
-        piece = np.repeat(np.arange(len(chain)), np.diff(chain.offsets))
-        own = wanted[chain.label] & (chain.slack[piece] >= 0)
-        return np.bincount(piece[own], chain.ns[own], len(chain)).astype(np.int64)
+        return np.where(chain.slack >= 0, chain.sums(chain.ns * wanted[chain.label]), 0)
 
 
 @dataclass(frozen=True)
