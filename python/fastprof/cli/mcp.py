@@ -33,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--http",
         metavar="HOST:PORT",
-        help="serve HTTP at /mcp, to clients that name this host; port 0 chooses a free one "
-        "(default: standard input and output)",
+        help="serve HTTP at /mcp, to clients that name this host, 127.0.0.1 for a port alone; port "
+        "0 chooses a free one (default: standard input and output)",
     )
     parser.add_argument(
         "--timeout",

@@ -18,14 +18,18 @@ _PATIENCE: Final = 2  # seconds for answers in progress when the program is inte
 def address(text: str) -> tuple[str, int]:
     """The host and the port of HOST:PORT; an IPv6 address stands in brackets.
 
+    A port alone is that of the loopback address.
+
     Raises
     ------
     SettingError
         It has another form, or names all addresses of the machine.
     """
     host, colon, port = text.rpartition(":")
-    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise SettingError(f"--http {text}: expected HOST:PORT such as 127.0.0.1:8765")
+    if not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise SettingError(f"--http {text}: expected HOST:PORT such as 127.0.0.1:8765, or a port")
+    if not colon:
+        host = _LOOPBACK[0]
     if host.strip("[]") in _ANY:
         raise SettingError(
             f"--http {text}: expected the name or address by which clients reach this machine, "
@@ -37,7 +41,7 @@ def address(text: str) -> tuple[str, int]:
 async def serve_http(server: Any, http: str, log: Callable[[str], None]) -> None:
     """Serve HTTP until the program is interrupted.
 
-    http : HOST:PORT
+    http : HOST:PORT, or PORT
     log : prints a line for the user
 
     Raises

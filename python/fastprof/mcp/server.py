@@ -179,7 +179,7 @@ def serve(
     Parameters
     ----------
     timeout : seconds after which a call fails
-    http : HOST:PORT for HTTP; None for standard input and output
+    http : HOST:PORT or PORT for HTTP; None for standard input and output
     log : prints a line for the user
     leave : ends the program when it is interrupted while it waits for standard input
 

@@ -14,6 +14,7 @@ from bench.generate import generate
 from fastprof.errors import MissingDependencyError
 from fastprof.mcp import server
 from fastprof.mcp.answer import LINES, Answer
+from fastprof.mcp.http import address
 from fastprof.mcp.session import StoppedError
 from fastprof.mcp.tool import Tool
 from fastprof.mcp.tools import all_tools
@@ -284,9 +285,9 @@ def test_two_clients_of_one_server_over_http(folder):
     async def second(client):
         return [await client.call_tool("find", {"file": f"net{i}.sqlite"}) for i in (2, 1, 2)]
 
-    with over_http(folder) as address:
-        answers = talk_over_http(address, first, second)
-        opened = talk_over_http(address, lambda client: client.call_tool("info", {}))
+    with over_http(folder) as url:
+        answers = talk_over_http(url, first, second)
+        opened = talk_over_http(url, lambda client: client.call_tool("info", {}))
     assert not any(result.is_error for results in answers for result in results)
     files = opened[0].structured_content["open"]
     assert sorted(os.path.basename(path) for path in files) == ["net1.sqlite", "net2.sqlite"]
@@ -296,15 +297,16 @@ def test_http_refuses_other_hosts_and_origins(folder):
     httpx = pytest.importorskip("httpx2")
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     kinds = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-    with over_http(folder) as address:
+    with over_http(folder) as url:
         for header in ({"Host": "example.org"}, {"Origin": "http://example.org"}):
-            assert httpx.post(address, json=body, headers=kinds | header).status_code in (403, 421)
+            assert httpx.post(url, json=body, headers=kinds | header).status_code in (403, 421)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("8765", "expected HOST:PORT such as 127.0.0.1:8765"),
+        ("localhost", "expected HOST:PORT such as 127.0.0.1:8765, or a port"),
+        (":8765", "not all of them"),
         ("127.0.0.1:99999", "expected HOST:PORT"),
         ("0.0.0.0:8765", "not all of them"),
         ("[::]:8765", "not all of them"),
@@ -312,6 +314,16 @@ def test_http_refuses_other_hosts_and_origins(folder):
 )
 def test_an_address_that_cannot_be_served_is_one_line(text, message, folder):
     assert message in one_line(run("mcp", folder, "--http", text))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("8765", ("127.0.0.1", 8765)), ("localhost:0", ("localhost", 0)), ("[::1]:1", ("[::1]", 1)),
+    ],
+)  # fmt: skip
+def test_a_port_alone_is_that_of_the_loopback_address(text, expected):
+    assert address(text) == expected
 
 
 def test_a_directory_that_is_missing_is_one_line(tmp_path):
