@@ -73,7 +73,6 @@ def test_no_text_of_a_cuda_program_is_for_torch(path: str) -> None:
         ("kineto/dtensor_tp2_rank0.json.gz", "tensor parallelism", "DistributedData|FSDP"),
         ("kineto/dlrm_rank1.json.gz", "start the exchange earlier", "DistributedData|FSDP"),
         ("kineto/graph_replay_2024.json.gz", "bucket_cap_mb", "FSDP|tensor parallelism"),
-        ("kineto/resnet_checkpoint_mi300.json.gz", "bucket_cap_mb", "FSDP|tensor parallelism"),
     ],
 )
 def test_communication_has_the_remedy_of_its_kind(path: str, wanted: str, not_wanted: str) -> None:
