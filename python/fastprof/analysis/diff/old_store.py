@@ -64,27 +64,16 @@ def load(directory: Path) -> tuple[Baseline, str]:
 
 
 def pairs(directory: Path) -> list[dict[str, Any]]:
-    """What plans predicted and what was measured in earlier comparisons, the latest last.
-
-    Returns
-    -------
-    list of dict
-        `before` and `after`, lists of names; `ids` of findings; `predicted_ns`, `measured_ns`.
-
-    Raises
-    ------
-    BaselineError
-        The file is damaged.
-    """
+    """The pairs of a directory, as `store.earlier` returns them; a BaselineError if damaged."""
     path = directory / PAIRS
     if not path.is_file():
         return []
     try:
-        found = json.loads(path.read_text("utf-8"))
-        for pair in found:
+        stored = json.loads(path.read_text("utf-8"))
+        for pair in stored:
             if not all(isinstance(text, str) for name in _TEXTS for text in pair[name]):
                 raise TypeError("expected lists of texts")
-        return [{**pair, **{name: int(pair[name]) for name in _NUMBERS}} for pair in found]
+        return [{**pair, **{name: int(pair[name]) for name in _NUMBERS}} for pair in stored]
     except DAMAGED as error:
         raise BaselineError(f"{path}: is damaged; remove it") from error
 

@@ -19,8 +19,10 @@ from fastprof.ranks.run.record import NO_SYNCS, Syncs
 
 _LONGEST_LATENCY: Final = 30_000  # ns; work that begins later waits for something else
 _MOST_SLACK: Final = np.iinfo(np.int32).max
-_BLOCKED_CALL: Final = 20_000  # ns; the shortest launch that waits for room in the queue
-_FULL_QUEUE: Final = 500  # launches
+# As in csrc/replay/fp_replay_calls.c: the shortest launch that waits for room in the queue, ns, and
+# the length of a full queue, launches.
+_BLOCKED_CALL: Final = 20_000
+_FULL_QUEUE: Final = 500
 _WAITS: Final = (State.SYNC, State.BLOCKING_COPY)
 
 

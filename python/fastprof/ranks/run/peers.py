@@ -81,8 +81,7 @@ class Peers:
 
     def positions(self, rank: int) -> Int64:
         """[events] The position of each piece of a chain."""
-        kind = self.records[rank].chain.kind
-        result: Int64 = np.cumsum(kind == ARRIVED) - (kind == ARRIVED) + self.shift[rank]
+        result: Int64 = self.records[rank].chain.calls_before() + self.shift[rank]
         return result
 
     @computed_once
@@ -248,9 +247,8 @@ def _directions(record: RankRecord, numbers: dict[str, int]) -> Int32:
     of_label = np.array(
         [numbers.setdefault(label.direction, len(numbers)) for label in record.labels] or [0]
     )
-    n, arrived = len(numbers), chain.kind == ARRIVED
-    calls = int(arrived.sum())
-    place = (np.cumsum(arrived) - arrived).repeat(np.diff(chain.offsets))
+    n, calls = len(numbers), len(record.calls)
+    place = chain.calls_before().repeat(np.diff(chain.offsets))
     known = (place < calls) & (chain.count > 0)
     key = place[known] * n + of_label[chain.label[known]]
     time = np.bincount(key, chain.ns[known], calls * n).reshape(calls, n)

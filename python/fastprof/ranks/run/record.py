@@ -171,6 +171,12 @@ class Chain:
         np.cumsum(values, out=total[1:])
         return total[self.offsets[1:]] - total[self.offsets[:-1]]
 
+    def calls_before(self) -> Int64:
+        """[events] How many calls have arrived before each event."""
+        arrived = self.kind == ARRIVED
+        result: Int64 = np.cumsum(arrived) - arrived
+        return result
+
     @property
     def launch(self) -> Int64:
         """[events] When the latest launch up to each event was, ns; NO_TIME without a launch."""

@@ -301,7 +301,7 @@ class _ChainMaker:
         work, start = self._work, self._calls.start
         if not len(work):
             return start
-        launched = numbers(self._shared.profile, "launch_start")[work.rows]
+        launched = self._launched
         order = np.argsort(launched, kind="stable")
         done = np.maximum.accumulate(work.end[order])
         place = np.searchsorted(launched[order], launch)
@@ -385,8 +385,8 @@ class _ChainMaker:
 
     def _launches(self, own: _OwnWork, kind: UInt8, call: Int32) -> Launches:
         """The launches of work and calls, in order of piece."""
-        profile, work = self._shared.profile, self._work
-        api, kernel = profile.api, work.rows[own.rows]
+        work, api = self._work, self._shared.profile.api
+        kernel = work.rows[own.rows]
         events = np.flatnonzero(kind == ARRIVED)
         arrived = call[events]
         at = np.searchsorted(own.piece, events, "right")
@@ -395,7 +395,7 @@ class _ChainMaker:
         )
         columns = (
             (own.piece, events),
-            (take(numbers(profile, "launch_start"), kernel), self._launch[arrived]),
+            (self._launched[own.rows], self._launch[arrived]),
             (work.start[own.rows], self._arrival[arrived]),
             (own.rest, np.zeros(len(arrived), np.int64)),
             (take(api.thread, kernel_call), take(api.thread, own_call)),
@@ -446,11 +446,16 @@ class _ChainMaker:
         target = np.where(np.isin(cause, _OF_GPU), pending[piece], np.int32(-1))
         # Work that is launched as the call ends begins when it does because of its launch.
         queued = np.flatnonzero((target >= 0) & np.isin(cause, _QUEUED))
-        launched = np.append(numbers(self._shared.profile, "launch_start"), NO_TIME)
-        launched = launched[pieces.after[piece[queued]]]
+        after = pieces.after[piece[queued]]
+        launched = take(numbers(self._shared.profile, "launch_start"), after, NO_TIME)
         late = launched > self._calls.end[target[queued]] - self._latency // 2
         target[queued[late]] = -1
         return piece, cause, ns, target.astype(np.int32)
+
+    @computed_once
+    def _launched(self) -> Int64:
+        """[work] When each was launched, NO_TIME if unknown."""
+        return take(numbers(self._shared.profile, "launch_start"), self._work.rows)
 
     @computed_once
     def _before(self) -> Int64:
@@ -460,9 +465,7 @@ class _ChainMaker:
     @computed_once
     def _latency(self) -> int:
         """ns, see `latency`."""
-        work = self._work
-        launched = numbers(self._shared.profile, "launch_start")[work.rows]
-        return latency(work.start, launched, self._before)
+        return latency(self._work.start, self._launched, self._before)
 
     def _pending(self, pieces: _Pieces) -> Int32:
         """The call that work waits for in each piece, -1 for none.
