@@ -15,4 +15,12 @@ class Join:
     ) -> npt.NDArray[np.int64]: ...
 
 class LaunchFilter(Filter):
-    def __init__(self, join: Join, processes: Keys, shift: int) -> None: ...
+    def __init__(
+        self,
+        join: Join,
+        processes: Keys,
+        shift: int,
+        names: npt.NDArray[np.int64] | None = None,
+    ) -> None: ...
+    @property
+    def n_unmatched(self) -> int: ...

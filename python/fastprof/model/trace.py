@@ -119,6 +119,25 @@ class Launches:
 
 
 @dataclass()
+class LostLaunches:
+    """Calls that launch a kernel of which the trace has no GPU work, in order of time.
+
+    Calls that add a kernel to a graph are not among them.
+
+    Parameters
+    ----------
+    start : int64 [calls], ns
+    process : int32 [calls], index into Trace.processes, -1 if unknown
+    """
+
+    start: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    process: Int32 = field(default_factory=lambda: np.empty(0, np.int32))
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass()
 class Captured:
     """GPU work that was captured into a CUDA or HIP graph, in order of time.
 
@@ -254,6 +273,7 @@ class Trace:
     warnings: list[str] = field(default_factory=list)
     about: About = field(default_factory=lambda: About("unknown"))
     captured: Captured | None = None  # None if no graph was captured
+    lost: LostLaunches = field(default_factory=LostLaunches)
     appended: Appended = Appended()
     user_ranges: UserRanges = field(default_factory=UserRanges)  # may mark steps
     # Ranges of data loaders and optimizers, which may mark steps too.

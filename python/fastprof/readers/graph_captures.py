@@ -27,7 +27,7 @@ _PUTS = (
     (Activity.MEMSET, regex(r"(?:cuda|cu|hip)Memset\w*Async")),
 )
 _INSTANTIATE = regex(r"(?:cuda|cu|hip)GraphInstantiate")
-_BEGINS, _ENDS, _INSTANTIATES = -2, -3, -4
+BEGINS, ENDS, _INSTANTIATES = -2, -3, -4
 _EARLIEST = -NEVER - 1
 
 
@@ -43,9 +43,9 @@ def capture_names(names: Sequence[str | None]) -> Int32:
 
 def _meaning(name: str) -> int:
     if _BEGIN.match(name):
-        return _BEGINS
+        return BEGINS
     if _END.match(name):
-        return _ENDS
+        return ENDS
     if _INSTANTIATE.match(name):
         return _INSTANTIATES
     return next((int(kind) for kind, pattern in _PUTS if pattern.match(name)), -1)
@@ -121,7 +121,7 @@ def captured_in(
 
 def _captures(meaning: Int32, start: Int64, thread: Int32) -> list[tuple[int, int, int]]:
     """Begin, end and thread of each capture. A missing begin or end is that of the trace."""
-    rows = np.flatnonzero((meaning == _BEGINS) | (meaning == _ENDS))
+    rows = np.flatnonzero((meaning == BEGINS) | (meaning == ENDS))
     rows = rows[np.argsort(start[rows], kind="stable")]
     open_since: dict[int, int] = {}
     seen: set[int] = set()
@@ -129,7 +129,7 @@ def _captures(meaning: Int32, start: Int64, thread: Int32) -> list[tuple[int, in
     for what, time, on in zip(
         meaning[rows].tolist(), start[rows].tolist(), thread[rows].tolist(), strict=True
     ):
-        if what == _BEGINS:
+        if what == BEGINS:
             open_since.setdefault(on, time)
         elif on in open_since or on not in seen:
             results.append((open_since.pop(on, _EARLIEST), time, on))

@@ -78,29 +78,47 @@ cdef struct _launch_state:
     int shift
     int64_t last_thread  # cached, because calls of one thread come in runs
     int32_t last_process
+    const int64_t *names  # of calls that are kept in any case
+    int n_names
+    int64_t n_unmatched  # calls of these names without a row in the table
 
 
 cdef bint _keep_launch(const void *state, const int64_t *values) noexcept nogil:
     cdef _launch_state *s = <_launch_state *>state
+    cdef int i
     if values[0] != s.last_thread:
         s.last_thread = values[0]
         s.last_process = fp_keys_find(s.processes, values[0] >> s.shift)
-    return s.last_process >= 0 and fp_join_has(s.table, s.last_process, values[1])
+    if s.last_process >= 0 and fp_join_has(s.table, s.last_process, values[1]):
+        return True
+    for i in range(s.n_names):
+        if values[2] == s.names[i]:
+            s.n_unmatched += 1
+            return True
+    return False
 
 
 cdef class LaunchFilter(Filter):
-    """Keeps API calls whose (process, correlation id) is in a Join.
+    """Keeps API calls whose (process, correlation id) is in a Join, and calls of some names.
 
     The first scanned column must be the global thread id, whose bits from `shift` on identify the
-    process; the second must be the correlation id.
+    process; the second must be the correlation id, and the third the name if `names` are given.
+
+    Parameters
+    ----------
+    names : int64 [names], few; their calls are kept in any case
     """
     cdef Join join
     cdef Keys processes
+    cdef const int64_t[::1] names
     cdef _launch_state launch_state
 
-    def __cinit__(self, Join join, Keys processes, int shift):
+    def __cinit__(self, Join join, Keys processes, int shift, const int64_t[::1] names=None):
         self.join = join
         self.processes = processes
+        self.names = names
+        self.launch_state.n_names = 0 if names is None else <int>names.shape[0]
+        self.launch_state.names = &self.names[0] if self.launch_state.n_names else NULL
         self.launch_state.table = join.table
         self.launch_state.processes = processes.pool
         self.launch_state.shift = shift
@@ -108,4 +126,10 @@ cdef class LaunchFilter(Filter):
         self.launch_state.last_process = fp_keys_find(processes.pool, 0)
         self.filter.state = &self.launch_state
         self.filter.keep = _keep_launch
-        self.filter.n_columns = 2
+        self.launch_state.n_unmatched = 0
+        self.filter.n_columns = 3 if self.launch_state.n_names else 2
+
+    @property
+    def n_unmatched(self):
+        """Number of calls kept so far for their name only."""
+        return self.launch_state.n_unmatched

@@ -26,15 +26,18 @@ from fastprof.model.trace import (
     Configs,
     Kernels,
     Launches,
+    LostLaunches,
     MessageNumbers,
     Ranges,
     Recording,
 )
 from fastprof.readers import trace_columns
+from fastprof.readers.graph_captures import capture_names
 from fastprof.readers.kineto import event_columns, metadata
 from fastprof.readers.kineto.event_columns import KinetoFile
 from fastprof.readers.kineto.graph_captures import captured_calls
 from fastprof.readers.kineto.timeline import KinetoThreads, api_calls, recorded
+from fastprof.readers.lost_launches import lost_launches
 from fastprof.readers.sqlite.database import Progress
 
 # By `kind` in the scanner's columns.
@@ -81,7 +84,7 @@ def read(
     damaged = _damaged(kernels)
     kernels.duration[damaged] = -1
     kernels.damaged = damaged
-    launches, captured = _read_launches(file, threads, kernels, captures)
+    launches, captured, lost = _read_launches(file, threads, kernels, captures)
     kernels.recorded_range = ranges_of_kernels(file, kernels, row_of_event)
     _process_of_range(kernels, ranges, threads)
     trace_columns.complete_processes(kernels, len(threads.process_numbers))
@@ -101,6 +104,7 @@ def read(
         recorded_forward=forward_ranges(file, threads, ranges),
         about=metadata.read(file, threads.places()),
         captured=captured,
+        lost=lost,
         host=recorded(file, threads, ranges),
     )
 
@@ -225,16 +229,17 @@ def _damaged(kernels: Kernels) -> npt.NDArray[np.bool_]:
 
 def _read_launches(
     file: KinetoFile, threads: KinetoThreads, kernels: Kernels, captures: bool
-) -> tuple[Launches, Captured | None]:
-    """API calls that launched GPU work or added it to a graph. Sets launch and process of kernels.
+) -> tuple[Launches, Captured | None, LostLaunches]:
+    """API calls that launched GPU work or added it to a graph, and those whose work is not there.
 
-    Runtime calls are preferred to driver calls.
+    Sets launch and process of kernels. Runtime calls are preferred to driver calls.
     """
     events = file.tables["launches"]
     rows = api_calls(file)
     nowhere = np.zeros(len(kernels), np.int32)
     join = _join.Join(nowhere, kernels.correlation)
     join.offer(np.zeros(len(rows), np.int32), events["correlation"][rows])
+    lost = _lost(file, threads, rows, join)
     place = join.rows(nowhere, kernels.correlation)
     used, launch = np.unique(place, return_inverse=True)
     kernels.launch = launch.astype(np.int32)
@@ -256,7 +261,33 @@ def _read_launches(
         captured.launch[at[at >= 0]] = np.flatnonzero(at >= 0)
     process = np.append(threads.process, np.int32(-1))[np.append(columns["thread"], -1)]
     kernels.process[:] = process[kernels.launch]
-    return Launches(**columns), captured
+    return Launches(**columns), captured, lost
+
+
+def _lost(
+    file: KinetoFile, threads: KinetoThreads, rows: npt.NDArray[np.intp], join: _join.Join
+) -> LostLaunches:
+    """The calls among these rows of the launch table that launch kernels which the file lacks.
+
+    join : has the correlation ids of all kernels
+    """
+    events = file.tables["launches"]
+    used, place = distinct(events["name"][rows], len(file.names))
+    of_name = capture_names([file.names[name] if name >= 0 else None for name in used])
+    meaning = of_name[place]
+    rows, meaning = rows[meaning != -1], meaning[meaning != -1]
+    correlation = events["correlation"][rows]
+    worked = np.zeros(len(rows), bool)
+    worked[join.matching(np.zeros(len(rows), np.int32), correlation)] = True
+    if worked[meaning == Activity.KERNEL].all():
+        return LostLaunches()
+    # A call of the runtime may be recorded again as one of the driver.
+    first = np.zeros(len(rows), bool)
+    first[np.unique(correlation, return_index=True)[1]] = True
+    thread = threads.find(events["pid"][rows], events["tid"][rows])
+    worked |= ~first & (correlation >= 0)
+    worked |= (events["start"][rows] == NONE) | (thread < 0)
+    return lost_launches(meaning, events["start"][rows], thread, worked, threads.process)
 
 
 def _process_of_range(kernels: Kernels, ranges: Ranges, threads: KinetoThreads) -> None:

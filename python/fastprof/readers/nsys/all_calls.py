@@ -15,6 +15,7 @@ from fastprof.model.arrays import Int32
 from fastprof.model.metadata import MANAGED, PINNED, Memory
 from fastprof.model.timeline import KeptHost, RecordedCalls
 from fastprof.model.trace import Kernels, Launches
+from fastprof.readers.lost_launches import lost_launches
 from fastprof.readers.nsys import host_events, schema
 from fastprof.readers.nsys.launches import LaunchReading, process_of
 from fastprof.readers.nsys.pieces import Pieces
@@ -41,10 +42,26 @@ class ReadingAll(LaunchReading):
         results = [pools.processes.find(key) for key in keys.tolist()]
         process = take(np.array(results, np.int32), calls["globalTid"])
         self._launches = self._join.matching(process, calls["correlationId"])
+        self._find_lost(np.array(results, np.int32))
         self._ids = {
             "globalTid": self._interned("globalTid", self._own.threads, pools.threads),
             "nameId": self._interned("nameId", self._own.strings, pools.strings),
         }
+
+    def _find_lost(self, process_of_thread: Int32) -> None:
+        """Set `lost`.
+
+        process_of_thread : [own threads]
+        """
+        calls = self._calls
+        worked = np.zeros(len(calls["start"]), bool)
+        worked[self._launches] = True
+        meaning = take(self._effects_of(self._own), calls["nameId"])
+        rows = np.flatnonzero((meaning != -1) & ~worked)
+        self.lost = lost_launches(
+            meaning[rows], calls["start"][rows], calls["globalTid"][rows],
+            np.zeros(len(rows), bool), process_of_thread,
+        )  # fmt: skip
 
     def _interned(self, name: str, own: Any, pool: Any) -> Int32:
         """The ids of a column of launches in a pool of the Recording."""

@@ -14,11 +14,18 @@ import numpy as np
 
 from fastprof._core import _join
 from fastprof._core._take import take
-from fastprof.model.arrays import Int32
+from fastprof.model.arrays import Int32, Int64
 from fastprof.model.timeline import KeptHost
-from fastprof.model.trace import Captured, Kernels, Launches
+from fastprof.model.trace import Activity, Captured, Kernels, Launches, LostLaunches
 from fastprof.readers import trace_columns
-from fastprof.readers.graph_captures import capture_names, captured_in, graphs_of_calls
+from fastprof.readers.graph_captures import (
+    BEGINS,
+    ENDS,
+    capture_names,
+    captured_in,
+    graphs_of_calls,
+)
+from fastprof.readers.lost_launches import lost_launches
 from fastprof.readers.nsys import schema
 from fastprof.readers.nsys.pieces import Pieces
 from fastprof.readers.nsys.schema import texts_of
@@ -29,7 +36,12 @@ _MAX_COPIES = 64
 
 
 class LaunchReading:
-    """The table of API calls while it is read; only calls that launched a kernel are kept."""
+    """The table of API calls while it is read; only those are kept that launch kernels.
+
+    Attributes
+    ----------
+    lost : LostLaunches, known after `finish`
+    """
 
     def __init__(self, database: Database, pools: schema.NsysPools, kernels: Kernels) -> None:
         self._shift = schema.PROCESS_SHIFT
@@ -37,13 +49,18 @@ class LaunchReading:
             self._shift = 63  # no process ids in the export: treat all as one process
             kernels.process[:] = pools.processes.intern(0)
         self._join = _join.Join(kernels.process, kernels.correlation)
+        self._effects = _effects(database)
+        self._filters: list[_join.LaunchFilter] = []
+        self.lost = LostLaunches()
         self.pieces = self._pieces(database, pools, len(kernels))
 
     def _pieces(self, database: Database, pools: schema.NsysPools, n_kernels: int) -> Pieces:
         join, processes, shift = self._join, pools.processes, self._shift
+        names = np.array(list(self._effects), np.int64)
 
         def keep() -> _join.LaunchFilter:
-            return _join.LaunchFilter(join, processes, shift)
+            self._filters.append(_join.LaunchFilter(join, processes, shift, names))
+            return self._filters[-1]
 
         return Pieces(database, schema.LAUNCHES, schema.launch_fields, keep, n_kernels)
 
@@ -61,6 +78,11 @@ class LaunchReading:
         """Launches and node creations, sorted by time. Sets indices of kernels. Call once."""
         columns = self._columns()
         process = process_of(columns["globalTid"], pools, self._shift)
+        if any(filter.n_unmatched for filter in self._filters):
+            rows = self._join.matching(process, columns["correlationId"])
+            self.lost = self._lost(columns, rows, pools)
+            columns = {name: column[rows] for name, column in columns.items()}
+            process = process[rows]
         self._join.offer(process, columns.pop("correlationId"))
         kernels.launch = self._join.rows(kernels.process, kernels.correlation)
         n = len(columns["start"])
@@ -70,9 +92,48 @@ class LaunchReading:
         columns = trace_columns.launches_in_order(columns, kernels)
         return Launches(columns["start"], columns["globalTid"], columns["nameId"])
 
+    def _lost(self, columns: TableColumns, rows: Int64, pools: schema.NsysPools) -> LostLaunches:
+        """The launches of kernels among calls of which `rows` have GPU work."""
+        worked = np.zeros(len(columns["start"]), bool)
+        worked[rows] = True
+        of_thread = process_of(np.arange(len(pools.threads), dtype=np.int32), pools, self._shift)
+        meaning = take(self._effects_of(pools), columns["nameId"])
+        return lost_launches(meaning, columns["start"], columns["globalTid"], worked, of_thread)
+
+    def _effects_of(self, pools: schema.NsysPools) -> Int32:
+        """int32 [names of a pool], the effect of calls of each name."""
+        effects = [self._effects.get(name, -1) for name in pools.strings.values().tolist()]
+        return np.array(effects, np.int32)
+
     def host(self, database: Database) -> KeptHost | None:
         """All API calls, if they were kept. Call once, after `finish`."""
         return None
+
+
+_MOST_NAMES = 32  # that the filter compares
+
+
+def _effects(database: Database) -> dict[int, int]:
+    """By string id, the effect of calls that launch kernels or capture graphs.
+
+    See `fastprof.readers.graph_captures.capture_names`. Empty if the export does not name calls.
+    """
+    columns = {name.lower() for name in database.tables.get(schema.LAUNCHES, ())}
+    if "nameid" not in columns or not {"id", "value"} <= set(
+        database.tables.get(schema.STRINGS, ())
+    ):
+        return {}
+    patterns = ("cu*Launch*", "hip*Launch*", "cu*StreamBeginCapture*", "cu*StreamEndCapture*")
+    where = " OR ".join(f"value GLOB '{pattern}'" for pattern in patterns)
+    rows = database.rows(f"SELECT id, value FROM {schema.STRINGS} WHERE {where}")
+    known = [row for row in rows if isinstance(row[0], int) and isinstance(row[1], str)]
+    effects = capture_names([name for _, name in known]).tolist()
+    result = {
+        number: effect
+        for (number, _), effect in zip(known, effects[:-1], strict=True)
+        if effect in (Activity.KERNEL, BEGINS, ENDS)
+    }
+    return result if len(result) <= _MOST_NAMES else {}
 
 
 def read_graph_nodes(

@@ -75,6 +75,7 @@ def read(
         warnings=warnings + problems,
         about=about,
         captured=captured,
+        lost=calls.lost,
         host=calls.host(database),
     )
 

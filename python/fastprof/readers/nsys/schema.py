@@ -109,10 +109,10 @@ def copy_fields(pools: NsysPools) -> list[Field]:
 
 def launch_fields(pools: NsysPools) -> list[Field]:
     return [
-        Field("globalTid", KEY, pool=pools.threads, needed=True),  # filtered by the first two
+        Field("globalTid", KEY, pool=pools.threads, needed=True),  # filtered by the first three
         Field("correlationId", I64, needed=True),
-        Field("start", I64, needed=True),
         Field("nameId", KEY, pool=pools.strings),
+        Field("start", I64, needed=True),
     ]
 
 

@@ -1,0 +1,36 @@
+"""API calls of any format to those that launch a kernel of which the trace has no GPU work.
+
+The recorder has lost the work: its buffers were full or not yet delivered when recording ended, or
+its clocks placed the work outside of the recording (pytorch issue 192021).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastprof._core._take import take
+from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.trace import Activity, LostLaunches
+from fastprof.readers.graph_captures import graphs_of_calls
+
+
+def lost_launches(
+    meaning: Int32, start: Int64, thread: Int32, worked: Bools, process_of_thread: Int32
+) -> LostLaunches:
+    """The calls without GPU work that no graph captures.
+
+    Parameters
+    ----------
+    meaning : int32 [calls], see `fastprof.readers.graph_captures.capture_names`
+    start, thread : [calls], ns and index into threads
+    worked : bool [calls], whether the trace has GPU work of the call
+    process_of_thread : int32 [threads]
+    """
+    rows = np.flatnonzero((meaning == Activity.KERNEL) & ~worked)
+    if not len(rows):
+        return LostLaunches()
+    graph = graphs_of_calls(meaning, start, thread, process_of_thread)
+    if graph is not None:
+        rows = rows[graph[rows] < 0]
+    rows = rows[np.argsort(start[rows], kind="stable")]
+    return LostLaunches(start[rows], take(process_of_thread, thread[rows]))
