@@ -200,6 +200,8 @@ class About:
         Device to the GPU's other properties.
     distributed : Distributed or None
     unrecorded : Unrecorded or None
+    diagnostics : list of str
+        Warnings of the recorder that events of CUDA or NVTX may be missing.
     processes : dict of int to str
         Process id to name, of processes with ranges or launches.
     threads : dict of (int, int) to str
@@ -221,6 +223,7 @@ class About:
     gpu_figures: dict[int, GpuFigures] = field(default_factory=dict)
     distributed: Distributed | None = None
     unrecorded: Unrecorded | None = None
+    diagnostics: list[str] = field(default_factory=list)
     processes: dict[int, str] = field(default_factory=dict)
     threads: dict[tuple[int, int], str] = field(default_factory=dict)
     steps: ProfilerSteps = field(default_factory=ProfilerSteps)

@@ -294,6 +294,8 @@ class Contents:
         Number of threads with ranges or launches; in dict lines, with launches.
     launches : int or None
         Number of API calls that launched work.
+    lost_launches : int
+        Number of further calls, which launched kernels that are not in the file.
     ranges : dict of str to int, or None
         Number of ranges by kind: operators, annotations, layers, user, python; phases (ranges
         that end on another thread). Only kinds that occur.
@@ -309,6 +311,7 @@ class Contents:
     processes: list[int] | None
     threads: int
     launches: int | None
+    lost_launches: int
     ranges: dict[str, int] | None
     shapes: bool
     types: bool
@@ -340,6 +343,7 @@ def contents_of(trace: Trace, attribution: Attribution) -> Contents:
         processes=pids,
         threads=len(trace.threads) - appended.threads,
         launches=int(np.count_nonzero(is_used[:-1])),
+        lost_launches=len(trace.lost),
         ranges=_ranges(trace, attribution.meanings, counts.tolist()),
         shapes=shapes,
         types=types,
@@ -376,6 +380,7 @@ def contents_of_lines(columns: dict[str, Any], calls: CallsOfKernels) -> Content
         processes=None,
         threads=len(_counts(columns["tid"].values, ones)),
         launches=None,
+        lost_launches=0,
         ranges=None,
         shapes=shapes,
         types=types,

@@ -60,6 +60,8 @@ def _steps(steps: StepsOfKernels) -> dict[str, Any]:
         "description": steps.description,
         "unit": steps.unit,
         "left_out": steps.left_out,
+        "incomplete": steps.incomplete,
+        "lost_launches": 0 if steps.lost is None else int(steps.lost.sum()),
         "count": step_count(steps, counted=False),
         "counted": step_count(steps),
         "mean_ns": steps.mean if known else None,

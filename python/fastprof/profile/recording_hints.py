@@ -8,6 +8,8 @@ from fastprof.model.metadata import About
 from fastprof.profile.coverage import Contents, Coverage, Without
 from fastprof.profile.program import CUDA, HIP, SERVING, WITH_OPERATORS
 
+LOST = "lost work"
+
 # Smaller shares of the GPU time print as 0.0 %.
 _NEGLIGIBLE = 0.0005
 _MAX_NAMES = 3
@@ -88,6 +90,13 @@ _REST = {
 for _texts in _REST.values():
     _texts.setdefault("nvprof", _texts["nsys"])
 
+# Advice for files that lack the GPU work of launches.
+_LOST = {
+    "nsys": "synchronize the GPU before the recording ends; in long recordings, save buffers with "
+    "nsys profile --cuda-flush-interval 1000",
+    "kineto": "add a warmup step to the schedule, and call torch.cuda.synchronize() before the "
+    "profiler stops",
+}
 _GRAPHS = (
     "in CUDA graphs recorded without their kernels: record with --cuda-graph-trace=node, and "
     "include the capture of the graph"
@@ -101,7 +110,7 @@ _DICT_REPORT = "no {} in these dict lines: use the original trace"
 
 
 def advice(about: About, contents: Contents, coverage: Coverage) -> dict[str, list[str]]:
-    """Advice on each gap, keyed by depth, `kernels` or `types`; depths without a gap are absent."""
+    """Advice on each gap, keyed by depth, `kernels`, `types` or LOST; others are absent."""
     if not _has_kernels(contents):
         return {"kernels": [_no_kernels(about)]}
     result: dict[str, list[str]] = {}
@@ -121,6 +130,9 @@ def advice(about: About, contents: Contents, coverage: Coverage) -> dict[str, li
         if graphs >= _NEGLIGIBLE and depth in ("range", "op", "shapes"):
             result[depth].append(f"{100 * graphs:.1f} % {_GRAPHS}")
             graphs = 0.0
+    if contents.lost_launches and about.format in _LOST:
+        n = contents.lost_launches
+        result[LOST] = [f"{n} launches without their GPU work: {_LOST[about.format]}"]
     if contents.shapes and not contents.types and about.format in _MISSING:
         result["types"] = [_MISSING[about.format]["types"]]
     if about.format == "dict":

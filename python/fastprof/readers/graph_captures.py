@@ -27,8 +27,8 @@ _PUTS = (
     (Activity.MEMSET, regex(r"(?:cuda|cu|hip)Memset\w*Async")),
 )
 _INSTANTIATE = regex(r"(?:cuda|cu|hip)GraphInstantiate")
-BEGINS, ENDS, _INSTANTIATES = -2, -3, -4
-_EARLIEST = -NEVER - 1
+BEGINS, ENDS, INSTANTIATES = -2, -3, -4
+EARLIEST = -NEVER - 1
 
 
 def capture_names(names: Sequence[str | None]) -> Int32:
@@ -47,7 +47,7 @@ def _meaning(name: str) -> int:
     if _END.match(name):
         return ENDS
     if _INSTANTIATE.match(name):
-        return _INSTANTIATES
+        return INSTANTIATES
     return next((int(kind) for kind, pattern in _PUTS if pattern.match(name)), -1)
 
 
@@ -95,7 +95,7 @@ def graphs_without_marks(meaning: Int32, start: Int64, worked: Bools) -> Int32 |
     puts = meaning >= 0
     if np.sum(worked[puts]) * 2 >= np.sum(puts):
         return None
-    cuts = np.sort(start[meaning == _INSTANTIATES])
+    cuts = np.sort(start[meaning == INSTANTIATES])
     graph = np.searchsorted(cuts, start).astype(np.int32)
     return np.where(puts & ~worked, graph, np.int32(-1))
 
@@ -132,7 +132,7 @@ def _captures(meaning: Int32, start: Int64, thread: Int32) -> list[tuple[int, in
         if what == BEGINS:
             open_since.setdefault(on, time)
         elif on in open_since or on not in seen:
-            results.append((open_since.pop(on, _EARLIEST), time, on))
+            results.append((open_since.pop(on, EARLIEST), time, on))
         seen.add(on)
     results += [(begin, NEVER, on) for on, begin in open_since.items()]
     return sorted(results)

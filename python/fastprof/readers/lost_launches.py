@@ -11,7 +11,7 @@ import numpy as np
 from fastprof._core._take import take
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.trace import Activity, LostLaunches
-from fastprof.readers.graph_captures import graphs_of_calls
+from fastprof.readers.graph_captures import EARLIEST, INSTANTIATES, graphs_of_calls
 
 
 def lost_launches(
@@ -32,5 +32,7 @@ def lost_launches(
     graph = graphs_of_calls(meaning, start, thread, process_of_thread)
     if graph is not None:
         rows = rows[graph[rows] < 0]
+    else:  # older recorders leave out begin and end of captures
+        rows = rows[start[rows] > start[meaning == INSTANTIATES].max(initial=EARLIEST)]
     rows = rows[np.argsort(start[rows], kind="stable")]
     return LostLaunches(start[rows], take(process_of_thread, thread[rows]))

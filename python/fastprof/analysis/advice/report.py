@@ -268,10 +268,17 @@ _KNOWN: Final = 0.8  # of the GPU time; with less, the roof says little
 
 
 def opening(facts: Facts, plan: Plan) -> str:
-    """At most two sentences, from the first finding of the plan.
+    """What the file lacks, if anything, and at most two sentences, from the plan's first finding.
 
     Without one that saves enough: how close the step is to what the GPU can do, or what to record.
     """
+    lacks, text = facts.steps.incomplete, _opening(facts, plan)
+    if not lacks or text == _without_work(facts):  # which a capture of a graph may be
+        return text
+    return f"Incomplete: {lacks}. {text}"
+
+
+def _opening(facts: Facts, plan: Plan) -> str:
     if not facts.step_ns:
         profile = facts.profile
         missing = advice_on(profile.about, profile.contents, "op").removesuffix(".")

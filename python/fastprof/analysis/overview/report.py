@@ -95,6 +95,7 @@ def overview(
     }
     step = tables["ops"].total.get("step_ns"), of_steps.get("step_busy_ns")
     sums = notes_on_sums(profile, facts.steps, step=step)
+    lines = [line for line in lines if line != facts.steps.incomplete]  # the answer says it
     lead = (_file(profile), *lines, *first_calls(facts), *sums, *_known(profile))
     return cast(Table, Overview(tables, more, lead, commands))
 
@@ -242,8 +243,7 @@ class Overview(Tables):
         """
         width = width or _WIDTH
         prose = min(width, _PROSE)
-        answer = map(colours.strong, _sentence(printable(self.facts["answer"]), prose, rest=0))
-        lines = [*answer, "", *self._lead(prose), ""]
+        lines = [*map(colours.strong, self._answer(prose)), "", *self._lead(prose), ""]
         for names in _PAIRS:
             lines += [*self._pair(names, limit, width, colours), ""]
         lines += self._findings(prose, colours)
@@ -262,10 +262,16 @@ class Overview(Tables):
     def opening(self) -> list[str]:
         """The answer, and what the file, the GPUs and the step are."""
         return [
-            *_sentence(printable(self.facts["answer"]), _WIDTH, rest=0),
+            *self._answer(_WIDTH),
             "",
             *self._lead(_WIDTH),
         ]
+
+    def _answer(self, width: int) -> list[str]:
+        """The answer; what the file lacks comes first and takes lines of its own."""
+        is_whole = not self.facts["steps"]["incomplete"]
+        most = _MOST_LINES if is_whole else 2 * _MOST_LINES
+        return _sentence(printable(self.facts["answer"]), width, rest=0, most=most)
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -401,14 +407,16 @@ def _marks(table: Table, limit: int | None) -> list[str]:
     return [f"{flag}: {', '.join(rows)}" for flag, rows in marked.items()]
 
 
-def _sentence(text: str, width: int, first: int = 0, rest: int = 3) -> list[str]:
-    """At most two lines; `first`, `rest`: their indents."""
+def _sentence(
+    text: str, width: int, first: int = 0, rest: int = 3, most: int = _MOST_LINES
+) -> list[str]:
+    """At most `most` lines; `first`, `rest`: their indents."""
     return textwrap.wrap(
         text,
         width,
         initial_indent=" " * first,
         subsequent_indent=" " * rest,
-        max_lines=_MOST_LINES,
+        max_lines=most,
         placeholder=" …",
         break_on_hyphens=False,
     )

@@ -11,6 +11,7 @@ SLOW: Final = "slow"
 CUT: Final = "cut"
 WARM_UP: Final = "warm-up"
 NO_WORK: Final = "no GPU work"
+LOST: Final = "lost work"
 
 
 def _time(key: str, header: str, about: str, rank: int = 0) -> Heading:
@@ -74,7 +75,9 @@ COLUMNS: Final = (
     Heading("flops", "work", "flop", "floating point operations of known cost", in_text=False),
     Heading("mfu", "mfu", "share", "model FLOPs by wall and peak of the GPU", rank=2),
     Heading("is_counted", "counted", "", "1 if the means include the step", in_text=False),
-    Heading("flag", "flag", "", "outlier or slow; means exclude: warm-up, cut, no GPU work"),
+    Heading(
+        "flag", "flag", "", "outlier or slow; means exclude: warm-up, cut, lost work, no GPU work"
+    ),
 )
 
 DESCRIPTION: Final = """\
@@ -89,6 +92,7 @@ inside this time counts. With several GPUs, a step has a row per GPU.
   slow      the same, where more than a third of the steps differ: these are no exceptions
   warm-up   a first step of over 1.5 times the median of three or more
   cut       the capture starts or ends within the step
+  lost work the file has launches of the step without their GPU work
 
 Means include every complete step with GPU work but a warm-up: outliers and slow steps count. The
 lines above the table compare each outlier, or all slow steps, with the mean of the others.

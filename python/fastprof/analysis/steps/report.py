@@ -23,7 +23,7 @@ from fastprof.analysis.recorder import recorder_lines
 from fastprof.analysis.registry import Where
 from fastprof.analysis.roofline.utilisation import devices_with
 from fastprof.analysis.selection import selected
-from fastprof.analysis.steps.columns import COLUMNS, CUT, NO_WORK, OUTLIER, SLOW, WARM_UP
+from fastprof.analysis.steps.columns import COLUMNS, CUT, LOST, NO_WORK, OUTLIER, SLOW, WARM_UP
 from fastprof.analysis.steps.windows import (
     HOST_TIMES,
     ProcessLane,
@@ -119,7 +119,7 @@ def _of_windows(
         "wall_ns": Ints(wall),
         "host_ns": Ints(np.where(steps.source == "none", -1, host)[windows.step]),
         "is_counted": Ints(windows.is_counted.astype(np.int64)),
-        "flag": texts(_flags(windows, outlier, slow)),
+        "flag": texts(_flags(steps, windows, outlier, slow)),
     }
     values = {name: column.values for name, column in columns.items() if isinstance(column, Ints)}
     of_gpus = lengths(windows, values)
@@ -142,12 +142,12 @@ def _of_windows(
     return _table(columns, lead, notes, facts)
 
 
-def _flags(windows: Windows, outlier: Bools, slow: Bools) -> list[str]:
+def _flags(steps: StepsOfKernels, windows: Windows, outlier: Bools, slow: Bools) -> list[str]:
     excluded = ~windows.is_counted
-    code = np.select(
-        [outlier, slow, ~windows.is_known, windows.is_cut & excluded, excluded], [1, 2, 3, 4, 5], 0
-    )
-    names = ("", OUTLIER, SLOW, NO_WORK, CUT, WARM_UP)
+    lost = np.zeros(len(windows), bool) if steps.lost is None else steps.lost[windows.step] > 0
+    reasons = [outlier, slow, ~windows.is_known, lost, windows.is_cut & excluded, excluded]
+    code = np.select(reasons, [1, 2, 3, 4, 5, 6], 0)
+    names = ("", OUTLIER, SLOW, NO_WORK, LOST, CUT, WARM_UP)
     return [names[flag] for flag in code.tolist()]
 
 

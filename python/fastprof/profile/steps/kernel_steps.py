@@ -61,8 +61,8 @@ class StepsOfKernels:
         the first step is recorded, the GPU may have begun earlier or later than its range.
     is_counted : bool [steps]
         Whether means include the step: it has GPU work, is not cut, and is not a first step over
-        1.5 times the median of three or more. Slow steps count. If no step of a process is like
-        that, all with a known length count.
+        1.5 times the median of three or more, and no launch of it is lost. Slow steps count. If no
+        step of a process is like that, all with a known length count.
     of_kernel : int32 [kernels]
         Row of the step, -1: outside of all steps, or launch not recorded.
     before_first : int
@@ -70,6 +70,10 @@ class StepsOfKernels:
         the launch is not recorded.
     confidence : float or None
         For `repetition`, the share of the GPU time that repeats in every step, 0 to 1.
+    lost : int64 [steps] or None
+        Launches of kernels of which the trace has no GPU work; None: none in any step.
+    incomplete : str
+        What the trace lacks of the steps, in a line; "" if nothing that changes the answer.
     left_out : str
         What of the capture is left out before steps are told, in a line; "" if nothing is.
     """
@@ -91,6 +95,8 @@ class StepsOfKernels:
     before_first: int = 0
     confidence: float | None = None
     left_out: str = ""
+    lost: Int64 | None = None
+    incomplete: str = ""
 
     def __len__(self) -> int:
         return len(self.number)

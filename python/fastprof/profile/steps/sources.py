@@ -30,6 +30,7 @@ from fastprof.profile.steps.kernel_steps import (
     part_step,
     steps_of_kernels,
 )
+from fastprof.profile.steps.losses import with_losses
 from fastprof.profile.steps.window import Window, inside, span, within
 
 FORMS: Final = (
@@ -105,6 +106,14 @@ def find(
     StepsError
         The source is unknown, or the trace has no steps of this source.
     """
+    steps = _within_window(kernels, source, read)
+    return with_losses(kernels.trace, steps, kernels.window)
+
+
+def _within_window(
+    kernels: StepInputs, source: str | None, read: Callable[[], RangeInstances] | None
+) -> StepsOfKernels:
+    """The steps by one source, in the window that the user asks for."""
     window = kernels.window
     if window is None or not window.text:
         return _whole(kernels, source, read)

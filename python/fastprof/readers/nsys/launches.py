@@ -78,7 +78,7 @@ class LaunchReading:
         """Launches and node creations, sorted by time. Sets indices of kernels. Call once."""
         columns = self._columns()
         process = process_of(columns["globalTid"], pools, self._shift)
-        if any(filter.n_unmatched for filter in self._filters):
+        if any(keep.n_unmatched for keep in self._filters):
             rows = self._join.matching(process, columns["correlationId"])
             self.lost = self._lost(columns, rows, pools)
             columns = {name: column[rows] for name, column in columns.items()}

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
+from fastprof._system.regex import regex
 from fastprof.errors import BadInputError
 from fastprof.model.metadata import (
     UNRECORDED,
@@ -42,6 +43,7 @@ def read(database: Database, threads: Collection[tuple[int, int]]) -> tuple[Abou
         about.gpus = _read_gpus(database)
         about.gpu_figures = _read_figures(database, about.gpus)
         about.unrecorded = _read_unrecorded(database)
+        about.diagnostics = _read_diagnostics(database, {pid for pid, _ in threads})
         about.processes, about.threads = _read_names(database, set(threads))
     except BadInputError as error:
         return about, [f"metadata cannot be read: {error}"]
@@ -56,7 +58,8 @@ def _rows(database: Database, table: str, columns: str, where: str = "") -> list
         return []
     # Texts from Windows are in its code page, not UTF-8.
     chosen = ", ".join(
-        f'CAST("{name}" AS BLOB)' if name in ("name", "value") else f'"{name}"' for name in names
+        f'CAST("{name}" AS BLOB)' if name in ("name", "value", "text") else f'"{name}"'
+        for name in names
     )
     return database.rows(f'SELECT {chosen} FROM "{table}"{" WHERE " + where if where else ""}')
 
@@ -83,6 +86,25 @@ def _read_unrecorded(database: Database) -> Unrecorded | None:
         with suppress(ValueError):  # another text with this beginning
             facts.append(json.loads((text(value) or "")[len(UNRECORDED) :]))
     return median_unrecorded(map(unrecorded_of, facts))
+
+
+_WARNING = 2  # ENUM_DIAGNOSTIC_SEVERITY_LEVEL; 3 is an error
+_LACKS_EVENTS = regex(r"(?i)not all (?:cuda|nvtx) events|\b(?:drop|los[te]|overflow|discard)")
+_MOST_DIAGNOSTICS = 8
+
+
+def _read_diagnostics(database: Database, pids: Collection[int]) -> list[str]:
+    """Warnings of nsys, each once, that events of these processes may be missing."""
+    shift, low = schema.PROCESS_SHIFT, schema.LOW_24_BITS
+    result: dict[str, None] = {}
+    for severity, key, value in _rows(database, "DIAGNOSTIC_EVENT", "severity globalPid text"):
+        if severity not in (_WARNING, _WARNING + 1):
+            continue
+        pid = key >> shift & low if isinstance(key, int) else 0
+        line = " ".join((text(value) or "").split())
+        if (not pid or pid in pids) and _LACKS_EVENTS.search(line):
+            result[line.removesuffix(".")] = None
+    return list(result)[:_MOST_DIAGNOSTICS]
 
 
 def _read_gpus(database: Database) -> dict[int, str]:

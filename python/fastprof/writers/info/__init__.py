@@ -57,9 +57,11 @@ def describe(profile: ProfileData, most: int | None = None) -> dict[str, Any]:
         if contents.span is None
         else dict(zip(("start", "end"), contents.span, strict=True)),
         "steps": _steps(profile),
+        "diagnostics": about.diagnostics,
         "unrecorded": None if about.unrecorded is None else about.unrecorded.facts(),
         "work": {kind: {"count": n, "time": time} for kind, (n, time) in contents.work.items()},
         "launches": contents.launches,
+        "lost_launches": contents.lost_launches,
         "ranges": contents.ranges,
         "has": {
             "shapes": contents.shapes,

@@ -77,13 +77,16 @@ def _lines(info: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "span", f"{_time(span)} from the first start to the last end of GPU work"
     yield "steps", _steps(info["steps"])
     yield "recorder", _recorder(info["unrecorded"], info["steps"])
+    yield "diagnostics", "; ".join(info["diagnostics"])
     work = [
         f"{each['count']} {_WORK.get(kind, kind)} ({_time(each['time'])})"
         for kind, each in info["work"].items()
     ]
     yield "GPU work", ", ".join(work) or "none"
     if info["launches"] is not None:
-        yield "launches", f"{info['launches']}"
+        lost = info["lost_launches"]
+        more = f", and {lost} of kernels that are not in the file" if lost else ""
+        yield "launches", f"{info['launches']}{more}"
     if info["ranges"] is not None:
         ranges = info["ranges"]
         kinds = ", ".join(f"{n} {kind}" for kind, n in ranges.items())

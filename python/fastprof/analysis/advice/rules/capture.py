@@ -17,7 +17,7 @@ from fastprof.model.arrays import unique
 from fastprof.model.numbers import quantity
 from fastprof.profile import program as kinds
 from fastprof.profile.program import CUDA, OTHER, SERVING, TORCH, WITH_OPERATORS, Program
-from fastprof.profile.recording_hints import advice
+from fastprof.profile.recording_hints import LOST, advice
 
 _ENOUGH: Final = 0.95  # of the GPU time
 _MARKS: Final = {
@@ -52,6 +52,9 @@ def capture(facts: Facts) -> Iterator[Finding]:
     gaps = advice(profile.about, profile.contents, coverage)
     remedies = [line for depth in (*low, "types") for line in gaps.get(depth, [])[:1]]
     evidence = [f"{depth} known of {share:.1%} of the GPU time" for depth, share in low.items()]
+    if facts.steps.incomplete:
+        evidence.insert(0, facts.steps.incomplete)
+        remedies[:0] = gaps.get(LOST, [])
     if facts.has_times and not facts.has_steps:
         evidence.append("no steps")
         remedies.append(facts.program.choose(_MARKS))

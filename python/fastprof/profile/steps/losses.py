@@ -1,0 +1,90 @@
+"""Steps of which the recorder has lost GPU work: launches without their kernels.
+
+The times of such a step are too small, so means leave it out where other steps are whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from fastprof.model.arrays import Bools, Int64, rows_by, unique
+from fastprof.model.trace import NO_TIME, LostLaunches, Trace
+from fastprof.profile.steps.kernel_steps import StepsOfKernels
+from fastprof.profile.steps.window import Window
+
+_SEVERAL: Final = 4  # steps that a line names
+_MUCH: Final = 0.01  # of the launches: less is a note, since every recording ends somewhere
+_TOO_SMALL: Final = "so times of the GPU are too small"
+
+
+def with_losses(trace: Trace, steps: StepsOfKernels, window: Window | None) -> StepsOfKernels:
+    """The steps with `lost` and `incomplete`; whole steps only are counted, where there are any.
+
+    window : the part of the trace that the steps are of; None for all
+    """
+    lost = trace.lost
+    begin = steps.start.min() if steps.unit == "steady part" else NO_TIME
+    inside = lost.start >= begin
+    if window is not None:
+        inside &= window.contains(lost.start)
+    if not inside.any():
+        return steps
+    lost = LostLaunches(lost.start[inside], lost.process[inside])
+    share = len(lost) / (len(trace.launches) + len(trace.lost))
+    if steps.unit != "step":
+        text = f"{_lacks(trace, len(lost))}, {_TOO_SMALL}"
+        return _incomplete(steps, np.array([len(lost)], np.int64), text, share >= _MUCH)
+    counts = _in_steps(trace, steps, lost)
+    is_counted = steps.is_counted & (counts == 0)
+    for _, rows in rows_by(steps.pid):
+        if not is_counted[rows].any():
+            is_counted[rows] = steps.is_counted[rows]
+    text = f"{_lacks(trace, int(counts.sum()))}, in {_named(counts > 0, steps)}"
+    is_left_out = (steps.is_counted & ~is_counted).any()
+    if (is_counted & (counts > 0)).any():
+        text += f", {_TOO_SMALL}"
+    elif is_left_out:
+        text += ", which means leave out"
+    is_serious = bool(is_left_out) or share >= _MUCH
+    steps = replace(steps, is_counted=is_counted)
+    return _incomplete(steps, counts, text, is_serious) if counts.any() else steps
+
+
+def _incomplete(steps: StepsOfKernels, lost: Int64, text: str, is_serious: bool) -> StepsOfKernels:
+    """is_serious : whether it comes before the answer"""
+    notes = (text, *steps.notes)
+    return replace(steps, lost=lost, incomplete=text if is_serious else "", notes=notes)
+
+
+def _in_steps(trace: Trace, steps: StepsOfKernels, lost: LostLaunches) -> Int64:
+    """[steps] How many launches of each step, on its process, have no GPU work."""
+    counts = np.zeros(len(steps), np.int64)
+    rows_of_process = dict(rows_by(lost.process))
+    for process, pid in enumerate(trace.processes.tolist()):
+        if process not in rows_of_process:
+            continue
+        own = np.flatnonzero((steps.pid == pid) | (steps.pid == -1))
+        if not len(own):
+            continue
+        time = lost.start[rows_of_process[process]]
+        place = np.searchsorted(steps.start[own], time, "right") - 1
+        inside = (place >= 0) & (time < steps.end[own[place]])
+        counts += np.bincount(own[place[inside]], minlength=len(steps))
+    return counts
+
+
+def _lacks(trace: Trace, n: int) -> str:
+    total = len(trace.launches) + len(trace.lost)
+    return f"the file lacks the GPU work of {n} of {total} launches"
+
+
+def _named(are_lossy: Bools, steps: StepsOfKernels) -> str:
+    """The numbers of some steps, in words."""
+    numbers = unique(steps.number[are_lossy])
+    if len(numbers) > _SEVERAL:
+        return f"{len(numbers)} of {len(unique(steps.number))} steps"
+    words = "step" if len(numbers) == 1 else "steps"
+    return f"{words} {', '.join(map(str, numbers.tolist()))}"
