@@ -12,6 +12,7 @@ Bools = npt.NDArray[np.bool_]
 UInt8 = npt.NDArray[np.uint8]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+Floats64 = npt.NDArray[np.float64]
 
 Number = TypeVar("Number", bound=np.integer[Any])
 

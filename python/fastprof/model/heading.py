@@ -150,5 +150,6 @@ UNITS: Final[dict[str, tuple[Scale, ...]]] = {
     "flop": _decimal("FLOP"),
     "flop/s": _decimal("FLOP/s"),
     "bytes/s": _decimal("B/s"),
+    "hz": (Scale("Hz", 1), Scale("kHz", 1e3), Scale("MHz", 1e6), Scale("GHz", 1e9)),
     "share": (Scale("%", 0.01),),
 }

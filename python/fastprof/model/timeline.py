@@ -7,9 +7,12 @@ the caller of `open` needs them.
 from __future__ import annotations
 
 from dataclasses import field
+from typing import Final
+
+import numpy as np
 
 from fastprof._system.classes import dataclass
-from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.arrays import Bools, Floats64, Int32, Int64
 from fastprof.model.columns import Values
 from fastprof.model.metadata import Memory
 
@@ -92,6 +95,50 @@ class RecordedEvents:
     name: Int32
     names: list[str | None]
     threads: list[tuple[int, int]]
+
+
+METRICS: Final = ("sm_clock_hz", "sm_active", "tensor_active", "dram", "nvlink")
+
+
+@dataclass()
+class GpuSamples:
+    """Samples of a GPU's counters, in order of time; a counter of one metric has its own samples.
+
+    Parameters
+    ----------
+    time : int64 [samples], ns
+    device : int32 [samples]
+    counter : int32 [samples], index into `metric`
+    value : float64 [samples], Hz for clocks, else a share of the peak, 0 to 1
+    metric : int32 [counters], index into METRICS; a metric is the sum of its counters
+    """
+
+    time: Int64
+    device: Int32
+    counter: Int32
+    value: Floats64
+    metric: Int32
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def means(self, device: int, start: Int64, end: Int64) -> dict[str, Floats64]:
+        """By metric, the mean of the samples of a GPU in each window; NaN without samples.
+
+        start, end : int64 [windows], ns
+        """
+        result: dict[str, Floats64] = {}
+        for counter, metric in enumerate(self.metric.tolist()):
+            rows = np.flatnonzero((self.counter == counter) & (self.device == device))
+            if not len(rows):
+                continue
+            first, last = (np.searchsorted(self.time[rows], edge) for edge in (start, end))
+            sums = np.append(0.0, np.cumsum(self.value[rows]))
+            with np.errstate(invalid="ignore"):
+                mean = (sums[last] - sums[first]) / (last - first)
+            name = METRICS[metric]
+            result[name] = result[name] + mean if name in result else mean
+        return result
 
 
 @dataclass(kw_only=True)

@@ -12,6 +12,8 @@ from fastprof._system.garbage import uncollected
 from fastprof.analysis.diff.answer import (
     answer,
     capture_lines,
+    clock_text,
+    clocks_of,
     notes,
     starved_of,
     times_of,
@@ -82,6 +84,8 @@ def _facts(data: DiffData) -> Iterator[Fact]:
     yield Fact("verdict", wall["verdict"], wall["because"] or "")
     if data.found.unit != CALLS and (starved := starved_of(data.found)):
         yield Fact("starved kernels", f"{starved[0]:.1%} → {starved[1]:.1%}")
+    if data.found.unit != CALLS and (clocks := clocks_of(data.found)):
+        yield Fact("SM clock", clock_text(*clocks))
 
 
 def _times(data: DiffData) -> Table:

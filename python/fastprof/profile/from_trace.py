@@ -16,7 +16,7 @@ from fastprof.model.arrays import Bools, Int32, rows_by
 from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS
 from fastprof.model.columns import Column, Ints, RepeatedInts, SharedValues, Values, as_lists
 from fastprof.model.markers import Kind, SourceLines, each_part_once
-from fastprof.model.timeline import RecordedEvents
+from fastprof.model.timeline import GpuSamples, RecordedEvents
 from fastprof.model.trace import NO_TIME, Trace, label_text
 from fastprof.profile import api_classes as kernel_types
 from fastprof.profile import checks, collectives, gpu_work, phases
@@ -53,13 +53,14 @@ class TraceSource(ProfileSource):
         lines: SourceLines,
         read_times: Callable[[Trace, Attribution], Timeline],
         read_events: Callable[[str], RecordedEvents | None],
+        read_samples: Callable[[], GpuSamples | None],
     ) -> None:
         super().__init__(
             trace.name, trace.about, trace.warnings, len(trace.kernels), COLUMNS + TRACE_COLUMNS
         )
         self._trace, self._attribution, self.lines = trace, attribution, lines
         self._lookups = Lookups(trace, attribution, lines)
-        self._readers = read_times, read_events
+        self._readers = read_times, read_events, read_samples
         self._host_events: dict[str, HostEvents] = {}
 
     def _copy(self) -> TraceSource:
@@ -129,6 +130,10 @@ class TraceSource(ProfileSource):
             recorded = self._readers[1](name)
             self._host_events[name] = host_events_of(recorded, threads, name == "os_calls")
         return self._host_events[name]
+
+    def gpu_samples(self) -> GpuSamples | None:
+        """As in ProfileSource."""
+        return self._readers[2]()
 
     @computed_once
     def paths(self) -> Paths:

@@ -14,7 +14,7 @@ from fastprof._system.file_state import SameFile
 from fastprof._system.garbage import uncollected
 from fastprof.errors import BadInputError
 from fastprof.model.markers import SourceLines
-from fastprof.model.timeline import KeptHost, Recorded, RecordedEvents
+from fastprof.model.timeline import GpuSamples, KeptHost, Recorded, RecordedEvents
 from fastprof.model.trace import Recording, Trace
 from fastprof.ops.user import load_packages
 from fastprof.profile import checks
@@ -35,6 +35,7 @@ from fastprof.readers import detect as memory_estimate
 from fastprof.readers.detect import (
     FileFormat,
     detect_trace,
+    read_gpu_samples,
     read_host_events,
     read_timeline,
     read_trace,
@@ -157,7 +158,7 @@ def _load(
         take(attribution.node_of_frame, attribution.frame_of_kernel),
     )
     file = SameFile(path, name)
-    readers = _reader_of_times(file, *kept), _reader_of_events(file)
+    readers = _reader_of_times(file, *kept), _reader_of_events(file), _reader_of_samples(file)
     source = TraceSource(trace, attribution, lines, *readers)
     return kind(source, _recounter(file, copies), summary)
 
@@ -268,5 +269,19 @@ def _reader_of_events(file: SameFile) -> Callable[[str], RecordedEvents | None]:
         recorded = read_host_events(file.path, name)
         file.check()
         return recorded
+
+    return read
+
+
+def _reader_of_samples(file: SameFile) -> Callable[[], GpuSamples | None]:
+    """A function that reads the samples of GPU counters from the file, once."""
+    results: list[GpuSamples | None] = []
+
+    def read() -> GpuSamples | None:
+        if not results:
+            file.check()
+            results.append(read_gpu_samples(file.path))
+            file.check()
+        return results[0]
 
     return read

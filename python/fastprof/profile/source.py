@@ -13,6 +13,7 @@ from fastprof.model.column_table import ColumnInfo
 from fastprof.model.columns import Column
 from fastprof.model.markers import SourceLines
 from fastprof.model.metadata import About
+from fastprof.model.timeline import GpuSamples
 from fastprof.profile.cells import KernelCells
 from fastprof.profile.checks import Totals
 from fastprof.profile.collectives import Messages
@@ -187,6 +188,16 @@ class ProfileSource(ABC):
             The file has changed, or it is dict lines, which contain none.
         """
         raise self._lacks(name.replace("_", " "))
+
+    def gpu_samples(self) -> GpuSamples | None:
+        """Samples of the GPUs' counters (nsys: `--gpu-metrics-devices`); None if there are none.
+
+        Raises
+        ------
+        BadInputError
+            The file has changed.
+        """
+        return None
 
     @property
     def paths(self) -> Paths:

@@ -10,7 +10,7 @@ from pathlib import Path
 from fastprof._system import memory
 from fastprof._system.classes import dataclass
 from fastprof.errors import BadInputError
-from fastprof.model.timeline import Recorded, RecordedEvents
+from fastprof.model.timeline import GpuSamples, Recorded, RecordedEvents
 from fastprof.model.trace import Recording
 from fastprof.readers.beside import unrecorded_beside
 from fastprof.readers.dict_lines import looks_like_dict_lines
@@ -241,6 +241,25 @@ def read_host_events(path: str | os.PathLike[str], name: str) -> RecordedEvents 
         from fastprof.readers.nsys.host_events import READERS
 
         return READERS[name](database)
+
+
+def read_gpu_samples(path: str | os.PathLike[str]) -> GpuSamples | None:
+    """Read the samples of GPU counters that only Nsight Systems records; None if there are none.
+
+    Raises
+    ------
+    BadInputError
+        The file cannot be read, is damaged, or is not a trace.
+    """
+    file, _ = detect_trace(path).exported()
+    if file.format is not FileFormat.SQLITE:
+        return None
+    with Database(file.path) as database:
+        if not nsys_schema.recognises(database.tables):
+            return None
+        from fastprof.readers.nsys.gpu_metrics import gpu_samples
+
+        return gpu_samples(database)
 
 
 def _unknown_tables(database: Database) -> BadInputError:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fastprof.analysis.diff.confidence import LEVEL, NOT_JUDGED
 from fastprof.analysis.diff.side import Side
 from fastprof.analysis.diff.waterfall import CALLS, STEPS, Waterfall
-from fastprof.model.numbers import scale_of
+from fastprof.model.numbers import quantity, scale_of
 
 _TIMES: Final = {
     "busy_ns": "GPU busy",
@@ -22,6 +22,7 @@ _TIMES: Final = {
     "sync_ns": "host in synchronisation",
 }
 _MOST_NAMES: Final = 3
+_OTHER_CLOCK: Final = 0.03  # a smaller difference of clocks is noise
 
 
 def lines(waterfall: Waterfall) -> tuple[str, ...]:
@@ -36,6 +37,8 @@ def _lines(waterfall: Waterfall) -> Iterator[str]:
         pairs = {name: _pair(before, after) for name, before, after in times_of(waterfall)}
         if starved := starved_of(waterfall):
             pairs["starved kernels"] = "{:.1%} -> {:.1%}".format(*starved)
+        if clocks := clocks_of(waterfall):
+            pairs["SM clock"] = clock_text(*clocks)
         width = max(map(len, pairs), default=0)
         yield from (f"{name.ljust(width)}  {pair}" for name, pair in pairs.items())
     yield ""
@@ -106,6 +109,27 @@ def starved_of(waterfall: Waterfall) -> tuple[float, float] | None:
     """The share of starved kernels before and after; None if there are none."""
     before, after = (_ratio(half.side, "starved", "launched") for half in waterfall.halves)
     return (before, after) if before or after else None
+
+
+def clocks_of(waterfall: Waterfall) -> tuple[float, float] | None:
+    """The mean clock of the SMs before and after, Hz; None if a side has no samples of it."""
+    before, after = (_known_mean(half.side, "sm_clock_hz") for half in waterfall.halves)
+    return None if before is None or after is None else (before, after)
+
+
+def clock_text(before: float, after: float) -> str:
+    """Both clocks, and what that means for the time of kernels."""
+    change = after / before - 1
+    text = f"{quantity(before, 'hz')} -> {quantity(after, 'hz')} ({change:+.1%})"
+    if abs(change) < _OTHER_CLOCK:
+        return text
+    return f"{text}: compute-bound kernels take {before / after - 1:+.0%} time from the clock alone"
+
+
+def _known_mean(side: Side, name: str) -> float | None:
+    values = side.windows.get(name)
+    known = None if values is None else values[values > 0]
+    return None if known is None or not len(known) else float(known.mean())
 
 
 def _ratio(side: Side, name: str, of: str) -> float:

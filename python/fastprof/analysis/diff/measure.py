@@ -26,7 +26,13 @@ from fastprof.analysis.registry import Where
 from fastprof.analysis.schedule import computing
 from fastprof.analysis.selection import selected
 from fastprof.analysis.stats.gpu import is_of_kinds
-from fastprof.analysis.steps.windows import Windows, host_times, times_of, windows_of
+from fastprof.analysis.steps.windows import (
+    Windows,
+    gpu_counters,
+    host_times,
+    times_of,
+    windows_of,
+)
 from fastprof.errors import ReportError
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values, unknown
@@ -101,6 +107,7 @@ def _nothing(profile: ProfileData) -> str:
 def _times(
     profile: ProfileData, windows: Windows, steps: StepsOfKernels, host: Host
 ) -> dict[str, Int64]:
+    clock = gpu_counters(profile, windows)["sm_clock_hz"]
     return {
         "step": steps.number[windows.step],
         "pid": windows.lanes.pid[windows.lane],
@@ -110,6 +117,7 @@ def _times(
         **times_of(windows),
         **host_times(profile, windows, steps),
         **launching(profile, windows, steps),
+        "sm_clock_hz": np.where(np.isnan(clock), -1, clock).astype(np.int64),
     }
 
 

@@ -35,7 +35,8 @@ class Side:
     steps : what the steps are, one line
     has_steps : False if the window is all of the capture
     windows : columns [windows] by name, int64: step, device, pid, rank, and times in ns: wall, the
-        parts of `steps` and host times, see `fastprof.analysis.steps.columns`; -1 if unknown
+        parts of `steps` and host times, see `fastprof.analysis.steps.columns`; -1 if unknown. Of
+        stored sides, `sm_clock_hz` may be absent
     idle : int64 [windows, causes], ns; see `fastprof.analysis.idle.causes`
     keys : the keys of each group, [groups] by name; groups are in order of their first kernel
     calls, kernels, gpu_ns : int64 [groups], of all windows; a call counts where its first kernel is
@@ -97,9 +98,8 @@ def combined(sides: Sequence[Side]) -> Side:
     place = [_numbered(side, ids) for side in sides]
     n, first = len(ids), np.cumsum([0, *(side.n_windows for side in sides)])
     rank = np.repeat(np.arange(len(sides)), np.diff(first))
-    windows = {
-        name: np.concatenate([side.windows[name] for side in sides]) for name in sides[0].windows
-    }
+    names = [name for name in sides[0].windows if all(name in side.windows for side in sides)]
+    windows = {name: np.concatenate([side.windows[name] for side in sides]) for name in names}
     columns = list(zip(*ids, strict=True)) if ids else [()] * len(KEYS)
     return Side(
         tuple(name for side in sides for name in side.names),

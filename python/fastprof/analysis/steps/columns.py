@@ -74,6 +74,17 @@ COLUMNS: Final = (
     ),
     Heading("flops", "work", "flop", "floating point operations of known cost", in_text=False),
     Heading("mfu", "mfu", "share", "model FLOPs by wall and peak of the GPU", rank=2),
+    Heading(
+        "sm_clock_hz",
+        "SM clock",
+        "hz",
+        "mean clock of SMs, from samples of GPU counters",
+        rank=1,
+    ),
+    Heading("sm_active", "SM active", "share", "mean share of SMs with work, likewise", rank=2),
+    Heading("tensor_active", "tensor", "share", "mean use of the tensor cores, likewise", rank=3),
+    Heading("dram", "DRAM", "share", "mean use of the memory's bandwidth, likewise", rank=2),
+    Heading("nvlink", "NVLink", "share", "mean use of NVLink in both directions, likewise", rank=3),
     Heading("is_counted", "counted", "", "1 if the means include the step", in_text=False),
     Heading(
         "flag", "flag", "", "outlier or slow; means exclude: warm-up, cut, lost work, no GPU work"
@@ -92,6 +103,7 @@ inside this time counts. With several GPUs, a step has a row per GPU.
   slow      the same, where more than a third of the steps differ: these are no exceptions
   warm-up   a first step of over 1.5 times the median of three or more
   cut       the capture starts or ends within the step
+  SM clock  and the columns after it: nsys profile --gpu-metrics-devices=all records them
   lost work the file has launches of the step without their GPU work
 
 Means include every complete step with GPU work but a warm-up: outliers and slow steps count. The

@@ -28,6 +28,7 @@ from fastprof.analysis.steps.windows import (
     HOST_TIMES,
     ProcessLane,
     Windows,
+    gpu_counters,
     host_times,
     launched_work,
     times_of,
@@ -37,7 +38,7 @@ from fastprof.analysis.summary.measures import shown
 from fastprof.model.arrays import Bools, Int64, unique
 from fastprof.model.columns import Ints, Values
 from fastprof.model.numbers import quantity, scale_of
-from fastprof.model.table import ColumnData, Table, texts
+from fastprof.model.table import ColumnData, Floats, Table, texts
 from fastprof.profile.data import ProfileData
 from fastprof.profile.facts import gpu_names
 from fastprof.profile.recording_hints import advice_on
@@ -87,9 +88,12 @@ def steps(
         host = second.submit(host_times, profile, windows, kernels)
         columns: dict[str, ColumnData] = launched_work(profile, windows, kernels, devices)
         columns |= {name: Ints(array) for name, array in times_of(windows).items()}
+        counters = gpu_counters(profile, windows)
+        columns |= {name: Floats(array) for name, array in counters.items()}
         defects = timeline_notes(profile)
         columns |= {name: Ints(array) for name, array in host.result().items()}
-    return _of_windows(profile, kernels, windows, columns, defects)
+    clocks = counters["sm_clock_hz"]
+    return _of_windows(profile, kernels, windows, columns, clocks, defects)
 
 
 def _why_empty(profile: ProfileData) -> str:
@@ -103,6 +107,7 @@ def _of_windows(
     steps: StepsOfKernels,
     windows: Windows,
     columns: dict[str, ColumnData],
+    clocks: Floats64,
     defects: tuple[str, ...],
 ) -> Table:
     wall, number = windows.wall, steps.number[windows.step]
@@ -130,7 +135,7 @@ def _of_windows(
         *filter(None, [", ".join(filter(None, [gpus, steps.description])), steps.left_out]),
         *part_lines(of_gpus, steps.unit, n_more),
         *recorder_lines(profile, steps),
-        *outlier_lines(outliers, int(outlier.sum()), windows, number),
+        *outlier_lines(outliers, int(outlier.sum()), windows, number, clocks),
         "",
     )
     facts: dict[str, Any] = {
@@ -256,11 +261,15 @@ def part_lines(mappings: Sequence[Mapping[str, Any]], unit: str, n_more: int) ->
 
 
 def outlier_lines(
-    outliers: Sequence[Outlier], n_outliers: int, windows: Windows, number: Int64
+    outliers: Sequence[Outlier],
+    n_outliers: int,
+    windows: Windows,
+    number: Int64,
+    clocks: Floats64,
 ) -> Iterator[str]:
     """A line per outlier, or for the slow steps of a GPU.
 
-    number : [rows] the number of the step
+    number, clocks : [rows] the number of the step, and the mean clock of its SMs in Hz
     """
     several = len(windows.lanes) > 1
     for outlier in outliers:
@@ -275,11 +284,22 @@ def outlier_lines(
         yield (
             f"{steps} {wall}, "
             f"{quantity(abs(outlier.over_ns), 'ns')} {way} the mean of the others: "
-            f"{'; '.join(_differences(outlier))}"
+            f"{'; '.join([*_differences(outlier), *_clock(outlier, clocks)])}"
         )
     shown = sum(len(outlier.rows) == 1 for outlier in outliers)
     if n_outliers > shown:
         yield f"... {n_outliers - shown} more outliers, see the column flag"
+
+
+def _clock(outlier: Outlier, clocks: Floats64) -> Iterator[str]:
+    """The clock of the SMs, if it differs from that of the other steps."""
+    own, others = clocks[outlier.rows].mean(), clocks[outlier.normal].mean()
+    if abs(own - others) >= _OTHER_CLOCK * others:
+        way = "below" if own < others else "above"
+        yield (
+            f"SM clock {quantity(own, 'hz')}, {abs(own / others - 1):.0%} {way} that of the others"
+            + (": a limit of power or heat" if own < others and outlier.over_ns > 0 else "")
+        )
 
 
 def _differences(outlier: Outlier) -> Iterator[str]:
@@ -335,6 +355,7 @@ PARTS: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "id
 
 LEAST_STEPS: Final = 3  # steps
 _SHARE: Final = 0.1  # of the median
+_OTHER_CLOCK: Final = 0.03  # a smaller difference of clocks is noise
 _DEVIATIONS: Final = 5  # median absolute deviations
 _MOST_SHARE: Final = 1 / 3  # of the steps; more are no exceptions
 _MOST_OPS: Final = 3
@@ -346,7 +367,7 @@ class Outlier(NamedTuple):
 
     Parameters
     ----------
-    rows : int64, of the windows
+    rows, normal : int64, of the windows; its own, and those it is compared with
     over_ns : their mean wall less that of the other counted steps
     changes : the same for each of PARTS, which add up to `over_ns`, and for HOST_TIMES and kernels
         where they are known
@@ -355,6 +376,7 @@ class Outlier(NamedTuple):
     """
 
     rows: Int64
+    normal: Int64
     over_ns: float
     changes: dict[str, float]
     ops: dict[str, float]
@@ -445,7 +467,7 @@ def _explained(
         inside = gaps_of_steps(profile, steps)
         causes = _idle_changes(inside.by_window(rows), inside.by_window(normal))
     ops = _op_changes(profile, windows, lane, rows, normal)
-    return Outlier(rows, over, changes, ops, causes)
+    return Outlier(rows, normal, over, changes, ops, causes)
 
 
 def _changes(columns: Mapping[str, Int64], rows: Int64, normal: Int64) -> dict[str, float]:

@@ -26,11 +26,12 @@ from fastprof.analysis.grouping import Grouping, numbers
 from fastprof.analysis.host.events import piece_rows
 from fastprof.analysis.host.states import SETUP, State, host_states, launching_threads
 from fastprof.analysis.roofline.utilisation import model_products
-from fastprof.model.arrays import Bools, Int32, Int64, among, unique
+from fastprof.model.arrays import Bools, Floats64, Int32, Int64, among, unique
 from fastprof.model.columns import Ints
 from fastprof.model.devices import Device
 from fastprof.model.numbers import quantity
 from fastprof.model.table import ColumnData, Floats
+from fastprof.model.timeline import METRICS
 from fastprof.model.trace import NO_TIME
 from fastprof.profile.data import ProfileData, kept
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
@@ -336,6 +337,20 @@ def launched_work(
         mfu = groups.sum_where(own, take(model[0], rows, False)) / capacity
     known = np.where(sums.count > 0, sums.sum, -1)
     return {"kernels": Ints(groups.counts), "flops": Ints(known), "mfu": Floats(mfu)}
+
+
+def gpu_counters(profile: ProfileData, windows: Windows) -> dict[str, Floats64]:
+    """By metric of METRICS, the mean of its samples in each window, [rows]; NaN if unknown."""
+    result = {name: np.full(len(windows), np.nan) for name in METRICS}
+    samples = profile.source.gpu_samples()
+    if samples is None:
+        return result
+    every, bounds = windows.in_lanes()
+    for lane, device in enumerate(windows.lanes.device.tolist()):
+        rows = every[bounds[lane] : bounds[lane + 1]]
+        for name, means in samples.means(device, windows.start[rows], windows.end[rows]).items():
+            result[name][rows] = means
+    return result
 
 
 def host_times(profile: ProfileData, windows: Windows, steps: StepsOfKernels) -> dict[str, Int64]:

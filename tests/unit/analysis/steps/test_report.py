@@ -41,12 +41,13 @@ def opened(trace: KinetoFile, path: Path) -> fastprof.Profile:
     return fastprof.open(trace.write(path / "steps.json"), copies=True)
 
 
+NO_COUNTERS = dict.fromkeys(("sm_clock_hz", "sm_active", "tensor_active", "dram", "nvlink"))
 FIRST = {
     "step": 1, "device": 0, "pid": PID, "wall_ns": 450, "busy_ns": 350, "compute_ns": 200,
     "communication_ns": 150, "exposed_communication_ns": 100, "hidden_communication_ns": 50,
     "copy_ns": 70, "exposed_copy_ns": 50, "idle_ns": 100, "sync_ns": 440, "data_loading_ns": 45,
-    "alloc_ns": 10, "host_ns": 1000, "kernels": 3, "flops": 0, "mfu": None, "is_counted": 0,
-    "flag": "cut",
+    "alloc_ns": 10, "host_ns": 1000, "kernels": 3, "flops": 0, "mfu": None, **NO_COUNTERS,
+    "is_counted": 0, "flag": "cut",
 }  # fmt: skip
 SECOND = FIRST | {
     "step": 2, "wall_ns": 750, "busy_ns": 100, "compute_ns": 100, "communication_ns": 0,
