@@ -13,7 +13,7 @@ from fastprof.analysis.diff.columns import COLUMNS, DEFAULT_BY, DIFF_KEYS, diff_
 from fastprof.analysis.options import STEPS, WHERE
 from fastprof.cli.options import add, tag, trimmed
 from fastprof.cli.output import Bar, log, output
-from fastprof.cli.reports import add_option, add_table, columns_text, written
+from fastprof.cli.reports import add_option, add_table, columns_text, is_of_ranks, written
 from fastprof.errors import ReportError, UnknownColumnError
 from fastprof.model.heading import column_key
 
@@ -287,7 +287,7 @@ def _ranks(path: str) -> Captures:
     from fastprof.analysis.diff.store import is_store
     from fastprof.ranks.files import find
 
-    return find(path) if os.path.isdir(path) and not is_store(path) else path
+    return find(path) if is_of_ranks(path) and not is_store(path) else path
 
 
 def _opener(arguments: argparse.Namespace, bar: Bar) -> Opener:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 from fastprof.cli.options import add, trimmed
 from fastprof.cli.output import Bar, log, output
-from fastprof.cli.reports import add_option
+from fastprof.cli.reports import add_option, is_of_ranks
 from fastprof.errors import ReportError
 from fastprof.exports.export import is_compressed, write_to
 from fastprof.exports.registry import FORMATS, RUNS, Exporter, find
@@ -86,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _is_run(arguments: argparse.Namespace, to: Exporter) -> bool:
     """Whether to export all ranks; formats without them get the first trace of `fastprof run`."""
     paths = arguments.paths
-    if len(paths) == 1 and not os.path.isdir(paths[0]):
+    if len(paths) == 1 and not is_of_ranks(paths[0]):
         return False
     if to.name == RUNS:
         if arguments.trim is not None:

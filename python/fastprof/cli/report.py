@@ -11,7 +11,7 @@ from fastprof.analysis.roofline.columns import PEAKS
 from fastprof.cli.batch import Files
 from fastprof.cli.options import add, trimmed
 from fastprof.cli.output import Bar, log, output
-from fastprof.cli.reports import add_option, log_unmatched
+from fastprof.cli.reports import add_option, is_of_ranks, log_unmatched
 from fastprof.errors import ReportError
 from fastprof.runs.directory import is_run
 
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command and return its exit code, 1 if any file could not be read."""
     paths = arguments.paths
-    of_ranks = len(paths) > 1 or os.path.isdir(paths[0])
+    of_ranks = len(paths) > 1 or is_of_ranks(paths[0])
     path = arguments.output or default_output(paths[0], of_ranks)
     if arguments.each and not of_ranks:
         arguments.error("--each: expected the files of several ranks, or a directory")

@@ -150,7 +150,18 @@ def names_ranks(argv: Sequence[str]) -> bool:
     """Whether the arguments in place of a command are a directory of traces, or several files."""
     words = [*takewhile(lambda word: not word.startswith("-"), argv)]
     path = resolved(words[0]) if words else ""
-    return os.path.isdir(path) or (len(words) > 1 and all(map(os.path.isfile, words)))
+    if os.path.isdir(path):
+        return is_of_ranks(path)
+    return len(words) > 1 and all(map(os.path.isfile, words))
+
+
+def is_of_ranks(path: str) -> bool:
+    """Whether a path is a directory of traces, and not of the tables of one export of nsys."""
+    if not os.path.isdir(path):
+        return False
+    from fastprof.readers.nsys.schema import is_export_directory
+
+    return not is_export_directory(path)
 
 
 def add_table(parser: argparse.ArgumentParser, limit: int | None) -> None:

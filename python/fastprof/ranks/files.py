@@ -11,6 +11,7 @@ from typing import Final
 from fastprof._system.classes import dataclass
 from fastprof._system.file_state import state_of
 from fastprof.errors import BadInputError
+from fastprof.readers.nsys.schema import is_export_directory
 
 # Suffixes of traces. Files that differ only by suffixes of one row are the same capture; the first
 # suffix is preferred.
@@ -50,7 +51,8 @@ def find(
     given = [paths] if isinstance(paths, str | bytes | os.PathLike) else list(paths)
     result: dict[str, str] = {}
     for path in map(os.fsdecode, given):
-        inside = sorted(_below(path, pattern), key=natural) if os.path.isdir(path) else [path]
+        is_many = os.path.isdir(path) and not is_export_directory(path)
+        inside = sorted(_below(path, pattern), key=natural) if is_many else [path]
         if not inside:
             expected = pattern or ", ".join(f"*{end}" for row in _ENDINGS for end in row)
             raise BadInputError(

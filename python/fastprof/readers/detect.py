@@ -31,6 +31,7 @@ class FileFormat(Enum):
 
     DICT_LINES = "dict lines"
     NSYS_REPORT = "Nsight Systems report"
+    NSYS_DIRECTORY = "Nsight Systems export as Parquet or Arrow files"
     SQLITE = "SQLite database"
     JSON = "trace of torch.profiler"
     GZIP_JSON = "compressed trace of torch.profiler"
@@ -51,20 +52,25 @@ class InputFile:
         return os.fsdecode(self.path)
 
     def exported(self, progress: Progress | None = None) -> tuple[InputFile, list[str]]:
-        """The SQLite export of a report of Nsight Systems, and notices for the user.
+        """The SQLite export of a report or directory of Nsight Systems, and notices for the user.
 
         Of other formats, the file itself.
 
         Raises
         ------
         BadInputError
-            The report cannot be exported.
+            The report cannot be exported, or a file of the directory is damaged.
         """
-        if self.format is not FileFormat.NSYS_REPORT:
-            return self, []
-        from fastprof.readers.nsys.report import export
+        if self.format is FileFormat.NSYS_DIRECTORY:
+            from fastprof.readers.nsys.directory import export as export_directory
 
-        path, notices = export(self.path, self.head, progress)
+            path, notices = export_directory(self.path, progress)
+        elif self.format is FileFormat.NSYS_REPORT:
+            from fastprof.readers.nsys.report import export
+
+            path, notices = export(self.path, self.head, progress)
+        else:
+            return self, []
         head = read_head(path)
         if not head.startswith(_SQLITE_MAGIC):
             raise BadInputError(f"{os.fsdecode(path)}: {_unknown(head)}")
@@ -79,6 +85,8 @@ def detect(path: str | os.PathLike[str]) -> InputFile:
     BadInputError
         The file cannot be read, is empty, or has an unknown format.
     """
+    if nsys_schema.is_export_directory(path):
+        return InputFile(path, FileFormat.NSYS_DIRECTORY, b"")
     head = read_head(path)
     file_format = _format_of(head, os.fsdecode(path))
     if file_format is None:

@@ -14,6 +14,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -45,10 +46,8 @@ def export(
     BadInputError
         nsys is missing or fails, or the cache directory is not writable.
     """
-    name = os.fsdecode(path)
-    directory = cache_directory()
-    file_name, prefix = _cache_names(path)
-    cached = directory / file_name
+    name, state = os.fsdecode(path), state_of(path)
+    cached = cache_path(path, f"{state.size}-{state.modified}")
     if cached.is_file():
         return cached, []
     tool = find_nsys()
@@ -58,19 +57,8 @@ def export(
             f"{name}: is a report of Nsight Systems{_version(head)}, and no nsys is on the PATH to "
             f"export it; run this where nsys is installed: {command}"
         )
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix="export-", dir=directory))
-    except OSError as error:
-        raise BadInputError(
-            f"{name}: its export cannot be written to {directory}: {error.strerror}; set "
-            f"FASTPROF_CACHE to another directory, or run: {command}"
-        ) from error
-    descriptor = os.open(temporary, os.O_RDONLY)
-    lock(descriptor)
-    try:
-        remove_stale([os.fspath(path) for path in directory.glob("export-*")])
-        made = temporary / "export.sqlite"
+
+    def make(made: Path) -> None:
         problem = _run(tool, os.path.abspath(path), made, f"nsys export {name}", progress)
         if problem is None and not made.is_file():
             problem = "it wrote no file"
@@ -78,12 +66,59 @@ def export(
             raise BadInputError(
                 f"{name}: nsys export failed: {problem}{_newer(head)}; to see more, run: {command}"
             )
+
+    write_to_cache(name, cached, make, command)
+    return cached, [f"{name}: exported with {tool}; the export is kept as {cached}"]
+
+
+def cache_path(path: str | os.PathLike[str], state: str) -> Path:
+    """The path in the cache directory of the SQLite export of a report or directory.
+
+    state : its present state, in characters of file names
+    """
+    prefix = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:24]
+    return cache_directory() / f"{prefix}-{state}.sqlite"
+
+
+def write_to_cache(name: str, cached: Path, make: Callable[[Path], None], otherwise: str) -> None:
+    """Write an export to the cache, in place of those of earlier states.
+
+    Parameters
+    ----------
+    name : what is exported
+    cached : see `cache_path`
+    make : writes the export to a path
+    otherwise : a command that does without the cache
+
+    Raises
+    ------
+    BadInputError
+        The cache directory is not writable.
+    """
+    directory = cached.parent
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix="export-", dir=directory))
+    except OSError as error:
+        raise BadInputError(
+            f"{name}: its export cannot be written to {directory}: {error.strerror}; set "
+            f"FASTPROF_CACHE to another directory, or run: {otherwise}"
+        ) from error
+    descriptor = os.open(temporary, os.O_RDONLY)
+    lock(descriptor)
+    try:
+        remove_stale([os.fspath(path) for path in directory.glob("export-*")])
+        made = temporary / "export.sqlite"
+        make(made)
         os.replace(made, cached)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         os.close(descriptor)
-    _remove_older(directory, prefix, cached)
-    return cached, [f"{name}: exported with {tool}; the export is kept as {cached}"]
+    prefix = cached.name.partition("-")[0]
+    for older in directory.glob(f"{prefix}-*.sqlite"):
+        if older != cached:
+            with suppress(OSError):
+                older.unlink()
 
 
 def find_nsys() -> str | None:
@@ -98,14 +133,6 @@ def cache_directory() -> Path:
         return Path(os.path.abspath(own))
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return Path(os.path.abspath(base)) / "fastprof"
-
-
-def _cache_names(path: str | os.PathLike[str]) -> tuple[str, str]:
-    """The export's file name for the current state of a report, and its prefix for any state."""
-    full = os.fsencode(os.path.realpath(path))
-    state = state_of(path)
-    prefix = hashlib.sha256(full).hexdigest()[:24]
-    return f"{prefix}-{state.size}-{state.modified}.sqlite", prefix
 
 
 def _run(tool: str, report: str, made: Path, what: str, progress: Progress | None) -> str | None:
@@ -138,14 +165,6 @@ def _run(tool: str, report: str, made: Path, what: str, progress: Progress | Non
         lines = log.read().decode("utf-8", "replace").split("\n")
     output = [line.strip() for line in lines if line.strip()]
     return f"exit code {code}" + (f", {output[-1]}" if output else "")
-
-
-def _remove_older(directory: Path, prefix: str, newest: Path) -> None:
-    """Delete exports of earlier states of the report."""
-    for older in directory.glob(f"{prefix}-*.sqlite"):
-        if older != newest:
-            with suppress(OSError):
-                older.unlink()
 
 
 def _version(head: bytes) -> str:

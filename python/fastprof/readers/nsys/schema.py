@@ -8,6 +8,7 @@ Texts of the string table of an export.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping
 
 import numpy as np
@@ -46,6 +47,20 @@ FIRST_MEMORY = 1
 # A global thread id is hardware, virtual machine, process and thread, 8, 8, 24 and 24 bits.
 PROCESS_SHIFT = 24
 LOW_24_BITS = 0xFFFFFF
+
+# Files of tables in directories of Parquet or Arrow files; one of the tables is in every export.
+SUFFIXES = (".parquet", ".arrow", ".arrows")
+_SIGNS = ("META_DATA_EXPORT", "EXPORT_META_DATA", STRINGS)
+
+
+def is_export_directory(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is a directory of Parquet or Arrow files, as `nsys export` writes it."""
+    return os.path.isdir(path) and any(
+        os.path.isfile(os.path.join(os.fsdecode(path), f"{sign}{suffix}"))
+        for sign in _SIGNS
+        for suffix in SUFFIXES
+    )
+
 
 I64, I32, KEY, RANGE, TEXT = _column.I64, _column.I32, _column.KEY, _column.RANGE, _column.TEXT
 LENGTH = _column.LENGTH
