@@ -193,6 +193,7 @@ class TorchRecorder:
                 record_shapes=True,
                 with_stack=with_stack,
                 with_modules=with_stack and TORCH < _NO_MODULES,
+                experimental_config=_with_collections() if with_stack else None,
             )
         _check_inactive()
         self._is_started = self._is_recorded = False
@@ -232,6 +233,19 @@ class TorchRecorder:
             return None
         save(profile, self._path)
         return self._path
+
+
+def _with_collections() -> Any:
+    """The setting that records Python's garbage collections; None if torch has none (before 2.9).
+
+    torch records them with its tracer of Python functions, so only with stacks.
+    """
+    try:
+        from torch._C._profiler import _ExperimentalConfig
+
+        return _ExperimentalConfig(record_python_gc_info=True)
+    except (ImportError, TypeError):
+        return None
 
 
 class InUseRecorder(TorchRecorder):

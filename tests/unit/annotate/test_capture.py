@@ -5,6 +5,7 @@ CUDA itself.
 """
 
 import contextlib
+import gc
 import gzip
 import json
 import os
@@ -17,6 +18,7 @@ from fastprof.cli import main
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
 
+from fastprof.analysis.host.states import State, host_states
 from fastprof.annotate import TORCH, recorders
 from fastprof.annotate import capture as module
 from fastprof.annotate.text import recordable
@@ -92,6 +94,21 @@ def test_python_stacks_are_recorded_unless_not_wanted_or_annotation_tells_the_li
     assert has_stacks() and not has_stacks(with_stack=False)
     with fastprof.init():
         assert has_stacks(with_stack=True) and not has_stacks()
+
+
+def test_garbage_collections_are_recorded_with_stacks():
+    if recorders._with_collections() is None:
+        pytest.skip(f"torch {torch.__version__} records no garbage collections")
+
+    def collects(i):
+        work(i)
+        gc.collect()
+
+    path = loop(captured(), 3, collects).path
+    assert any(event.get("name") == "Python GC" for event in events(path))
+    states = host_states(fastprof.open(path)).events
+    assert len(states[State.GARBAGE].start) >= 1
+    assert recorders._with_collections() is not None and gc.callbacks == []
 
 
 def test_nothing_is_recorded_before_and_after():

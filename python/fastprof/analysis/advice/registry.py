@@ -24,6 +24,8 @@ _BUILT_IN: Final = {
     "data-loading": "idle",
     "launch-bound": "idle",
     "host-bound": "idle",
+    "garbage-collection": "idle",
+    "gil": "idle",
     "graph-gaps": "idle",
     "queued-gaps": "idle",
     "alloc": "capture",

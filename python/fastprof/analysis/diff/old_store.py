@@ -14,7 +14,7 @@ import numpy as np
 from fastprof._system.optional import import_optional
 from fastprof._version import __version__
 from fastprof.analysis.diff.database import BaselineError
-from fastprof.analysis.diff.packing import Baseline, check_header, check_plan
+from fastprof.analysis.diff.packing import Baseline, check_header, check_plan, idle_by_cause
 from fastprof.analysis.diff.plan import PlanData
 from fastprof.analysis.diff.side import KEYS, Side, values_of
 from fastprof.analysis.idle.causes import CAUSES
@@ -48,7 +48,7 @@ def load(directory: Path) -> tuple[Baseline, str]:
         table = parquet.read_table(path)
         properties = json.loads((table.schema.metadata or {})[_METADATA])
         text = str(properties["version"])
-        if properties["schema"] == _SCHEMA and properties["causes"] == list(CAUSES):
+        if properties["schema"] == _SCHEMA and {*properties["causes"]} <= {*CAUSES}:
             check_header(properties)
             where = tuple(properties["where"])
             side, trim = _side(table, properties), properties.get("trim")
@@ -95,7 +95,7 @@ def _side(table: Any, properties: dict[str, Any]) -> Side:
         properties["steps"],
         properties["has_steps"],
         {name: np.array(each, np.int64) for name, each in properties["windows"].items()},
-        np.array(properties["idle"], np.int64).reshape(n_windows, len(CAUSES)),
+        idle_by_cause(np.array(properties["idle"], np.int64).reshape(-1), properties["causes"]),
         {name: values_of(table.column(name).to_pylist()) for name in KEYS},
         calls,
         kernels,

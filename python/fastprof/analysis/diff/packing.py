@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -102,7 +102,7 @@ def unpack(data: bytes) -> Baseline:
         They are damaged; see `fastprof.errors.DAMAGED`.
     """
     header, arrays = _parts(_inflated(data))
-    if header["schema"] != SCHEMA or header["causes"] != list(CAUSES):
+    if header["schema"] != SCHEMA or not {*header["causes"]} <= {*CAUSES}:
         raise OtherSchemaError("the meaning of values has changed")
     check_header(header)
     windows = {
@@ -159,7 +159,8 @@ def _side(
     header: Mapping[str, Any], arrays: Mapping[str, Int64], windows: Mapping[str, Int64]
 ) -> Side:
     n_windows, n_groups = len(windows["wall_ns"]), len(arrays["calls"])
-    sizes = {len(value) for value in windows.values()} | {len(arrays["idle"]) // len(CAUSES)}
+    idle = idle_by_cause(arrays["idle"], header["causes"])
+    sizes = {len(value) for value in windows.values()} | {len(idle)}
     if n_windows == 0 or sizes != {n_windows}:
         raise ValueError("windows have several lengths, or there are none")
     if {len(arrays[name]) for name in _SUMS} != {n_groups}:
@@ -174,7 +175,7 @@ def _side(
         steps=header["steps"],
         has_steps=header["has_steps"],
         windows=windows,
-        idle=arrays["idle"].reshape(n_windows, len(CAUSES)),
+        idle=idle,
         keys={name: values_of(_key(header, arrays, name, n_groups)) for name in KEYS},
         calls=arrays["calls"],
         kernels=arrays["kernels"],
@@ -185,6 +186,13 @@ def _side(
         notes=tuple(header["notes"]),
         plan=lambda: plan,
     )
+
+
+def idle_by_cause(stored: Int64, causes: Sequence[str]) -> Int64:
+    """int64 [windows, CAUSES], from [windows * causes] of a version that knew fewer causes."""
+    result = np.zeros((len(stored) // len(causes), len(CAUSES)), np.int64)
+    result[:, [CAUSES.index(cause) for cause in causes]] = stored.reshape(-1, len(causes))
+    return result
 
 
 def check_plan(plan: PlanData, n_groups: int) -> None:

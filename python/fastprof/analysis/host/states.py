@@ -34,7 +34,7 @@ from fastprof.analysis.host.waits import (
 )
 from fastprof.errors import ReportError
 from fastprof.model.arrays import Bools, Int32, Int64, among, difference
-from fastprof.model.markers import Kind, Meaning
+from fastprof.model.markers import WAITING_FOR_GIL, Kind, Meaning
 from fastprof.model.trace import NEVER
 from fastprof.profile.api_classes import ALLOC, SYNC
 from fastprof.profile.data import ProfileData, kept
@@ -52,6 +52,8 @@ class State(IntEnum):
     FREE = 5  # frees memory
     BLOCKING_COPY = 6  # copies, and waits for the copy
     SYNC = 7  # waits for the GPU
+    GARBAGE = 8  # collects Python's garbage
+    GIL = 9  # waits for Python's global interpreter lock
 
 
 # What a program that runs steadily does once or seldom.
@@ -74,7 +76,7 @@ class HostStates:
     def __init__(self, events: Sequence[ThreadEvents]) -> None:
         """events : [states], of `profile.ranges` for DATA_LOADING, else of `profile.api`
 
-        The row is -1 where the thread is in no call: in ranges of compilers and libraries.
+        The row is -1 where the thread is in no call: in ranges of compilers, libraries and Python.
         """
         self.events = events
 
@@ -146,6 +148,10 @@ def host_states(profile: ProfileData, data: str | None = None) -> HostStates:
     creates, handles = creation(profile)
     compiles = compilation(profile)
     own = ~among(waits, copies)
+    garbage, gil = (
+        events(ranges, rows)._replace(row=np.full(len(rows), -1))
+        for rows in (_of_python(profile, COLLECTIONS), _of_python(profile, (WAITING_FOR_GIL,)))
+    )
     return HostStates(
         [
             events(ranges, loader_ranges(profile, data)),
@@ -166,8 +172,21 @@ def host_states(profile: ProfileData, data: str | None = None) -> HostStates:
                     events(api, waits[own], until[own]),
                 ]
             ),
+            garbage,
+            gil,
         ]
     )
+
+
+# `record_python_gc_info` of torch.profiler records collections; stacks have calls of gc.collect().
+COLLECTIONS: Final = ("Python GC", "<built-in function collect>")
+
+
+def _of_python(profile: ProfileData, names: Sequence[str]) -> Int64:
+    """The rows of `profile.ranges` of what Python does by itself."""
+    meanings = profile.ranges.meanings
+    fits = np.array([m.kind == Kind.HIDDEN and m.name in names for m in meanings], bool)
+    return where(fits, profile.ranges.label)
 
 
 def _copies(profile: ProfileData, more: Int64) -> tuple[Int64, Int64]:

@@ -32,20 +32,22 @@ class Cause(IntEnum):
     FREE = State.FREE
     BLOCKING_COPY = State.BLOCKING_COPY
     SYNC = State.SYNC
-    OTHER_THREAD = 8
-    SYSTEM = 9
-    LAUNCH_BOUND = 10
-    HOST_BOUND = 11
-    LATENCY = 12
-    DEPENDENCY = 13
-    UNKNOWN = 14
-    SHORT = 15  # gaps that are too short to be examined
+    GARBAGE = State.GARBAGE
+    GIL = State.GIL
+    OTHER_THREAD = 10
+    SYSTEM = 11
+    LAUNCH_BOUND = 12
+    HOST_BOUND = 13
+    LATENCY = 14
+    DEPENDENCY = 15
+    UNKNOWN = 16
+    SHORT = 17  # gaps that are too short to be examined
 
 
 CAUSES: Final = (
     "data loading", "JIT compilation", "code loading", "creation", "allocation", "deallocation",
-    "blocking copy", "sync", "other thread", "operating system", "launch-bound", "host-bound",
-    "launch latency", "dependency", "unknown", "short gaps",
+    "blocking copy", "sync", "garbage collection", "GIL", "other thread", "operating system",
+    "launch-bound", "host-bound", "launch latency", "dependency", "unknown", "short gaps",
 )  # fmt: skip
 
 _LATENCY_NS: Final = 30_000  # the GPU begins work sooner after its launch

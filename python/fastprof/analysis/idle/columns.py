@@ -52,7 +52,7 @@ _PLACES: Final = (
         "call",
         "",
         "API call or function of the operating system in which the host waits; for dependency, "
-        "what the work waits for",
+        "what the work waits for; for host-bound, the function in most CPU samples (nsys --sample)",
         rank=1,
         min_width=16,
     ),
@@ -101,6 +101,8 @@ BEFORE_LAUNCH: Final = {
     "blocking copy": "copies and waits: .item(), .cpu(), pageable memory",
     "sync": "waits for the GPU. After a blocking copy or sync, up to 50 us count too: until the "
     "thread can launch again",
+    "garbage collection": "collects Python's garbage (record_python_gc_info of torch.profiler)",
+    "GIL": "waits for Python's interpreter lock (nsys --trace python-gil)",
     "other thread": "idle, while another thread of the process is active",
     "operating system": "waits in the operating system (nsys --trace osrt)",
     "launch-bound": "Python and operators, in gaps under 50 us",

@@ -7,12 +7,14 @@ from typing import Final, cast
 import numpy as np
 
 from fastprof._core._groups import sum_where
-from fastprof._core._take import take
+from fastprof._core._pools import pairs
+from fastprof._core._take import place, take
 from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._system.regex import regex
+from fastprof._system.threads import computed_once
 from fastprof.analysis.gpu_work import Gaps, WorkOfDevices, answered_work
 from fastprof.analysis.grouping import numbers, texts
-from fastprof.analysis.host.events import OpenRanges, ThreadEvents, grouped
+from fastprof.analysis.host.events import Grouped, OpenRanges, ThreadEvents, grouped, piece_rows
 from fastprof.analysis.host.states import State
 from fastprof.analysis.idle.causes import DRAINED_NS, Cause, Host, Split, split
 from fastprof.analysis.steps.windows import Windows, windows_of
@@ -226,6 +228,7 @@ class _Lookups:
     """Ids of names of calls, and the ranges of threads."""
 
     def __init__(self, profile: ProfileData) -> None:
+        self._profile = profile
         self._ids: dict[str, int] = {}
         self._of_api = self._many(profile.api.name.values)
         self._of_system = self._many(profile.os_calls.name.values)
@@ -250,6 +253,31 @@ class _Lookups:
     def ranges_of_system_calls(self, rows: Int32) -> Int32:
         """Of rows of `profile.os_calls`, -1 for none."""
         return take(self._of_system, take(self._system.ids, rows))
+
+
+    def sampled(self, chosen: _Rows) -> Int32:
+        """The function in most of the CPU samples of the launching thread in each gap."""
+        names, events = self._samples
+        most = np.full(len(chosen.begin), -1, np.int32)
+        low, high = events.slices(chosen.thread)
+        first = place(events.start, low, high, chosen.begin)
+        counts = np.maximum(place(events.start, low, high, chosen.launch) - first, 0)
+        gap = np.repeat(np.arange(len(first), dtype=np.int32), counts)
+        name = take(names, events.order[piece_rows(first, counts)].astype(np.int32))
+        known = np.flatnonzero(name >= 0)
+        pair, heads = pairs(gap[known], name[known])
+        order = np.argsort(np.bincount(pair, minlength=len(heads)), kind="stable")
+        rows = known[heads[order]]  # the last one of each gap stays
+        most[gap[rows]] = name[rows]
+        return most
+
+    @computed_once
+    def _samples(self) -> tuple[Int32, Grouped]:
+        """Of CPU samples: the id of the function, and when each thread was sampled."""
+        samples = self._profile.cpu_samples
+        ids = [-1 if name is None else self.id(name) for name in samples.name.values]
+        names = take(np.array(ids, np.int32), samples.name.ids)
+        return names, grouped(samples.thread, samples.start, samples.start)
 
 
 _VERSION: Final = regex(r"_v\d{4,}\Z")
@@ -326,6 +354,8 @@ def _in_python(host: Host, cause: Cause, chosen: _Rows, lookups: _Lookups) -> _P
     for thread in threads:
         of_thread = lookups.ranges.covering(thread, chosen.begin, chosen.returned)
         row = np.where(row < 0, of_thread, row)
+    if cause in (Cause.HOST_BOUND, Cause.LAUNCH_BOUND):
+        return _Place(row, lookups.sampled(chosen))
     if cause == Cause.SYSTEM:
         event, _ = host.system.longest(chosen.thread, chosen.begin, chosen.launch)
         call = np.append(host.system.row, -1)[event].astype(np.int32)

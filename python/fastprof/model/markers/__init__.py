@@ -22,11 +22,14 @@ from fastprof.model.markers.literal import read_dict
 from fastprof.model.markers.meaning import Kind, Meaning
 
 __all__ = [
-    "Kind", "Meaning", "SourceLines", "dict_operators", "each_part_once", "op_name", "read",
-    "read_event",
+    "WAITING_FOR_GIL", "Kind", "Meaning", "SourceLines", "dict_operators", "each_part_once",
+    "op_name", "read", "read_event",
 ]  # fmt: skip
 
 _LAYER = "layer:"
+# Ranges of nsys profile --trace=python-gil (nsys 2023.4).
+WAITING_FOR_GIL = "Waiting for GIL"
+_OF_GIL = frozenset({WAITING_FOR_GIL, "Holding GIL"})
 
 
 def read(label: str, torch_suffix: bool) -> Meaning:
@@ -58,7 +61,7 @@ def read(label: str, torch_suffix: bool) -> Meaning:
         return Meaning(Kind.LAYER, label, name[len(_LAYER) :])
     if torch_suffix or sizes is not None or is_torch_name(name):
         return torch_meaning(label, name, sizes)
-    return Meaning(Kind.USER, label, label)
+    return Meaning(Kind.HIDDEN if label in _OF_GIL else Kind.USER, label, label)
 
 
 def op_name(meaning: Meaning) -> str:

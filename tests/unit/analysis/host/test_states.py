@@ -15,7 +15,7 @@ US = 1000
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 
 
-LOADING, COMPILATION, CODE, CREATION, ALLOC, FREE, COPY, SYNC = State
+LOADING, COMPILATION, CODE, CREATION, ALLOC, FREE, COPY, SYNC, _, _ = State
 
 
 def covered(
