@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from fastprof.analysis.overview.report import Overview
+    from fastprof.analysis.registry import Where
     from fastprof.api import report_options
     from fastprof.model.page import Page
 
@@ -339,6 +340,31 @@ class Profile(ProfileData):
         from fastprof.exports.export import export
 
         export(self, path, to, **options)
+
+    def repro(
+        self,
+        call: int | None = None,
+        top: int = 1,
+        where: Where | None = None,
+    ) -> str:
+        """A Python script that repeats recorded calls: `profile.repro(top=10)`.
+
+        Calls are in the order of the GPU time that they lose against their ideal time.
+
+        Parameters
+        ----------
+        call : only the call of this place in the order, from 1; None for the first `top`
+        top : how many calls
+        where : which calls, see `report`
+
+        Raises
+        ------
+        ReportError
+            No call can be repeated, or there is none of this number.
+        """
+        from fastprof.analysis.repro.script import script
+
+        return script(self, where, call, top).text
 
     def whatif(self, **options: Unpack[report_options.WhatIfOptions]) -> Table:
         """What a step would take: `profile.whatif(scale=["op=linear:0.5"])`; see `report`."""

@@ -42,7 +42,7 @@ _OWN_MEMORY = ("run", "batch", "ranks", "devices", "nsys", "explain", "history",
 # Modules of this package, imported when they are needed; commands of reports are before them.
 COMMANDS = (
     *("run", "report", "diff", "export", "batch", "ranks", "parse", "prof", "info", "explain"),
-    *("devices", "nsys", "mcp", "skill", "history"),
+    *("devices", "nsys", "mcp", "skill", "history", "repro"),
 )
 
 

@@ -21,6 +21,7 @@ from fastprof.model.trace import NO_TIME, Trace, label_text
 from fastprof.profile import api_classes as kernel_types
 from fastprof.profile import checks, collectives, gpu_work, phases
 from fastprof.profile.callpath.attribution import Attribution
+from fastprof.profile.calls import CallsOfKernels
 from fastprof.profile.cells import KernelCells, bits, lookups_of_cells, numbered, partition, sums
 from fastprof.profile.coverage import Contents, Coverage, RowCalls, contents_of, cover
 from fastprof.profile.instances import HostEvents, Threads, host_events_of
@@ -130,6 +131,10 @@ class TraceSource(ProfileSource):
             recorded = self._readers[1](name)
             self._host_events[name] = host_events_of(recorded, threads, name == "os_calls")
         return self._host_events[name]
+
+    def calls_of_kernels(self) -> CallsOfKernels:
+        """As in ProfileSource."""
+        return self._lookups.calls
 
     def gpu_samples(self) -> GpuSamples | None:
         """As in ProfileSource."""

@@ -14,6 +14,7 @@ from fastprof.model.columns import Column
 from fastprof.model.markers import SourceLines
 from fastprof.model.metadata import About
 from fastprof.model.timeline import GpuSamples
+from fastprof.profile.calls import CallsOfKernels
 from fastprof.profile.cells import KernelCells
 from fastprof.profile.checks import Totals
 from fastprof.profile.collectives import Messages
@@ -188,6 +189,10 @@ class ProfileSource(ABC):
             The file has changed, or it is dict lines, which contain none.
         """
         raise self._lacks(name.replace("_", " "))
+
+    def calls_of_kernels(self) -> CallsOfKernels | None:
+        """The call of every kernel, with its arguments; None for dict lines."""
+        return None
 
     def gpu_samples(self) -> GpuSamples | None:
         """Samples of the GPUs' counters (nsys: `--gpu-metrics-devices`); None if there are none.

@@ -57,6 +57,7 @@ plot
 ranges
 ranges_table
 report
+repro
 roofline
 rows
 source

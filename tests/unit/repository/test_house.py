@@ -352,6 +352,7 @@ CALLED_FROM_OUTSIDE = {
     "to_polars": "docs/guide.md",
     "FastprofProfiler": "docs/guide.md",
     "to_dict": "docs/guide.md",
+    "repro": "docs/guide.md",
     "reset": "docs/guide.md",
     "whatif": "docs/replay.md",
     "write_perfetto": "docs/guide.md",

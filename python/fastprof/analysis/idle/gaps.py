@@ -254,7 +254,6 @@ class _Lookups:
         """Of rows of `profile.os_calls`, -1 for none."""
         return take(self._of_system, take(self._system.ids, rows))
 
-
     def sampled(self, chosen: _Rows) -> Int32:
         """The function in most of the CPU samples of the launching thread in each gap."""
         names, events = self._samples

@@ -1,0 +1,135 @@
+"""The calls of a trace that a script can repeat, with what was recorded of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from fastprof._core._take import take
+from fastprof._system.classes import NamedTuple
+from fastprof.analysis.grouping import Grouping, numbers
+from fastprof.analysis.registry import Where
+from fastprof.analysis.roofline.ideal import ideals_of
+from fastprof.analysis.selection import selected
+from fastprof.model.call import Call
+from fastprof.model.devices import Device
+from fastprof.profile.calls import CallsOfKernels, Named
+from fastprof.profile.data import ProfileData
+
+
+class Pass(NamedTuple):
+    """What was recorded of the forward or the backward passes of equal calls, per call.
+
+    Parameters
+    ----------
+    calls : their number
+    kernels : kernels of a call
+    gpu_ns : GPU time of a call
+    flops, bytes : of the model; None if unknown
+    ideal_ns : at the peak rates of the GPU; None if unknown
+    """
+
+    calls: int
+    kernels: float
+    gpu_ns: float
+    flops: float | None
+    bytes: float | None
+    ideal_ns: float | None
+
+
+class Repeatable(NamedTuple):
+    """Equal calls: the same operator with the same arguments.
+
+    Parameters
+    ----------
+    call : the operator and its arguments
+    forward, backward : None if there is no GPU work of this pass
+    lost_ns : GPU time of all these calls above their ideal time, 0 if that is unknown
+    gpu_ns : of all these calls
+    """
+
+    call: Call
+    forward: Pass | None
+    backward: Pass | None
+    lost_ns: float
+    gpu_ns: float
+
+
+def repeatable_calls(
+    profile: ProfileData, devices: Mapping[int, Device], where: Where | None = None
+) -> tuple[list[Repeatable], float]:
+    """The distinct calls with recorded arguments, the most lost time first, and the GPU time of
+    other work in ns.
+
+    where : see `fastprof.analysis.selection`
+    """
+    calls = profile.source.calls_of_kernels()
+    if calls is None:
+        return [], float(np.maximum(numbers(profile, "sil"), 0).sum())
+    time = np.maximum(numbers(profile, "sil"), 0).astype(np.float64)
+    ideal = ideals_of(profile, devices)
+    rows = selected(profile, where)
+    is_selected = np.ones(len(profile), bool) if rows is None else rows
+    sums = _Sums(profile, calls, time, ideal.ideal, ideal.is_counted, is_selected)
+    lost = np.bincount(sums.key + 1, np.where(is_selected, ideal.lost, 0), 2 * sums.n + 1)[1:]
+    total = np.bincount(sums.key + 1, np.where(is_selected, time, 0), 2 * sums.n + 1)[1:]
+    result, other = [], float(time[is_selected].sum())
+    for number, named in enumerate(calls.named):
+        gpu_ns = float(total[2 * number] + total[2 * number + 1])
+        if named.call is None or not _is_of_torch(named) or not gpu_ns:
+            continue
+        passes = sums.of(2 * number), sums.of(2 * number + 1)
+        lost_ns = float(lost[2 * number] + lost[2 * number + 1])
+        result.append(Repeatable(named.call, *passes, lost_ns, gpu_ns))
+        other -= gpu_ns
+    return sorted(result, key=lambda call: (-call.lost_ns, -call.gpu_ns)), other
+
+
+def _is_of_torch(named: Named) -> bool:
+    """Whether a call is of an operator of torch's dispatcher, as torch.profiler records it."""
+    return named.call is not None and all(arg.name == "" for arg in named.call.args)
+
+
+class _Sums:
+    """Sums over the kernels of each call and pass: twice the index of the call, plus 1 in backward.
+
+    Parameters
+    ----------
+    time, ideal : float64 [kernels], ns
+    is_counted : bool [kernels], whether the ideal time is known
+    """
+
+    def __init__(
+        self,
+        profile: ProfileData,
+        calls: CallsOfKernels,
+        time: np.ndarray,
+        ideal: np.ndarray,
+        is_counted: np.ndarray,
+        is_selected: np.ndarray,
+    ) -> None:
+        self.n = len(calls.named)
+        key = np.where(is_selected & (calls.call >= 0), 2 * calls.call + calls.backward, -1)
+        self.key = key.astype(np.int32)
+        groups = Grouping(self.key, 2 * self.n)
+        self._kernels, self._time = groups.counts, groups.sums(time)
+        self._ideal, self._known = groups.sums(ideal), groups.sums(time, is_counted)
+        self._flops, self._bytes = (groups.stats(numbers(profile, x)) for x in ("flops", "bytes"))
+        first = np.unique(calls.instance, return_index=True)
+        heads = first[1][first[0] >= 0]
+        self._calls = np.bincount(take(self.key, heads.astype(np.int32)) + 1, None, 2 * self.n + 1)
+
+    def of(self, key: int) -> Pass | None:
+        """The means of a pass; None without kernels."""
+        if not self._kernels[key]:
+            return None
+        n = max(int(self._calls[key + 1]), 1)
+        flops, bytes_ = (
+            float(stats.sum[key]) / n if stats.count[key] else None
+            for stats in (self._flops, self._bytes)
+        )
+        is_known = self._known[key] > 0 and self._ideal[key] > 0
+        ideal = float(self._ideal[key]) / n if is_known else None
+        time = float(self._time[key]) / n
+        return Pass(n, float(self._kernels[key]) / n, time, flops, bytes_, ideal)

@@ -1,0 +1,113 @@
+"""The arguments of a recorded call as Python source, and why a call cannot be repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from fastprof.model.call import UNKNOWN, Call, Tensor
+
+# torch.profiler's names of types (c10::ScalarType and C++) to attributes of torch.
+_TYPES: Final = {
+    "float": "float32", "double": "float64", "c10::Half": "float16", "c10::BFloat16": "bfloat16",
+    "long int": "int64", "long": "int64", "int": "int32", "short int": "int16", "short": "int16",
+    "signed char": "int8", "unsigned char": "uint8", "bool": "bool",
+    "c10::complex<float>": "complex64", "c10::complex<double>": "complex128",
+    "c10::Float8_e4m3fn": "float8_e4m3fn", "c10::Float8_e5m2": "float8_e5m2",
+    "c10::Float8_e4m3fnuz": "float8_e4m3fnuz", "c10::Float8_e5m2fnuz": "float8_e5m2fnuz",
+    **{name: name for name in ("float32", "float64", "float16", "bfloat16", "int64", "int32",
+                               "int16", "int8", "uint8", "complex64", "complex128")},
+}  # fmt: skip
+
+# Operators that wait for the host, make views, or have no work of their own to repeat.
+_NO_WORK: Final = frozenset(
+    {"item", "is_nonzero", "_local_scalar_dense", "empty", "detach", "view", "record_stream"}
+)
+# Numbers of choices: the argument whose size, in a dimension, integers of another argument index.
+# By operator: (the argument of integers, the argument that they index, its dimension).
+_INDEXES: Final[dict[str, tuple[int, int, int]]] = {
+    "embedding": (1, 0, 0),
+    "embedding_bag": (1, 0, 0),
+    "index_select": (2, 0, -1),
+    "gather": (2, 0, -1),
+    "scatter": (2, 0, -1),
+    "scatter_": (2, 0, -1),
+    "scatter_add": (2, 0, -1),
+    "scatter_add_": (2, 0, -1),
+    "index_add": (2, 0, -1),
+    "index_add_": (2, 0, -1),
+    "index_copy": (2, 0, -1),
+    "index_copy_": (2, 0, -1),
+    "nll_loss": (1, 0, 1),
+    "nll_loss_nd": (1, 0, 1),
+    "nll_loss_forward": (1, 0, 1),
+    "cross_entropy_loss": (1, 0, 1),
+    "take_along_dim": (1, 0, -1),
+}
+_IN_DIMENSION_OF: Final = 1  # where the dimension is -1, the argument that has it
+
+
+class NotRepeatableError(Exception):
+    """The trace lacks what a script needs of a call; the text says what."""
+
+
+def source_of(call: Call) -> list[str]:
+    """The arguments of a call as expressions of the script: `T((8, 64), "float32", (64, 1))`.
+
+    Raises
+    ------
+    NotRepeatableError
+        The call cannot be repeated.
+    """
+    if call.op.startswith("triton_"):
+        raise NotRepeatableError("torch.compile made it; repeat the operators that it joins")
+    if call.op in _NO_WORK:
+        raise NotRepeatableError("it has no GPU work of its own to repeat")
+    values = [arg.value for arg in call.args]
+    most = _most(call.op, values)
+    return [_expression(value, most.get(i)) for i, value in enumerate(values)]
+
+
+def _most(op: str, values: Sequence[Any]) -> dict[int, int]:
+    """By argument of integers, the number of choices that it indexes."""
+    if op not in _INDEXES:
+        return {}
+    integers, of, dimension = _INDEXES[op]
+    if max(integers, of) >= len(values) or not isinstance(values[of], Tensor):
+        return {}
+    if dimension < 0:
+        dimension = values[_IN_DIMENSION_OF] if len(values) > _IN_DIMENSION_OF else 0
+    shape = values[of].shape
+    is_there = isinstance(dimension, int) and -len(shape) <= dimension < len(shape)
+    return {integers: shape[dimension]} if is_there else {}
+
+
+def _expression(value: Any, most: int | None) -> str:
+    if isinstance(value, Tensor):
+        return _tensor(value, most)
+    if isinstance(value, tuple):
+        return f"[{', '.join(_expression(item, most) for item in value)}]"
+    if value is UNKNOWN:
+        raise NotRepeatableError("an argument is not recorded: a list, or another object")
+    if value is None or isinstance(value, bool | int | str):
+        return repr(value)
+    if isinstance(value, float):
+        special = {"inf": "float('inf')", "-inf": "-float('inf')", "nan": "float('nan')"}
+        return special.get(repr(value), repr(value))
+    raise NotRepeatableError(f"an argument is a {type(value).__name__}, which no script can make")
+
+
+def _tensor(tensor: Tensor, most: int | None) -> str:
+    if tensor.dtype == "":
+        return "None"
+    if tensor.dtype is None:
+        raise NotRepeatableError("the type of a tensor is not recorded")
+    name = _TYPES.get(tensor.dtype)
+    if name is None:
+        raise NotRepeatableError(f"tensors of type {tensor.dtype} cannot be made")
+    parts = [repr(tensor.shape), repr(name)]
+    if tensor.strides is not None and len(tensor.strides) == len(tensor.shape):
+        parts.append(repr(tensor.strides))
+    if most is not None:
+        parts.append(f"most={most}")
+    return f"T({', '.join(parts)})"

@@ -1,0 +1,133 @@
+"""Writes the script of `fastprof repro`: the calls as data, below a fixed program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+from fastprof._system.classes import NamedTuple
+from fastprof._system.regex import regex
+from fastprof.analysis.registry import Where
+from fastprof.analysis.repro.calls import Pass, Repeatable, repeatable_calls
+from fastprof.analysis.repro.inputs import NotRepeatableError, source_of
+from fastprof.analysis.roofline.utilisation import devices_with
+from fastprof.errors import ReportError
+from fastprof.model.heading import printable
+from fastprof.profile.data import ProfileData
+from fastprof.profile.facts import gpu_names
+
+_MOST: Final = 200  # calls in a script
+_PLACES: Final = regex(r"@(TITLE|GPU|CALLS)@")
+
+
+class Script(NamedTuple):
+    """A script that repeats calls.
+
+    Parameters
+    ----------
+    text : Python source
+    calls : how many calls it repeats
+    share : their share of the GPU time of the selected work, 0 to 1
+    refused : the calls of more lost time that it leaves out, with the reason, one line each
+    """
+
+    text: str
+    calls: int
+    share: float
+    refused: tuple[str, ...]
+
+
+def script(
+    profile: ProfileData, where: Where | None = None, call: int | None = None, top: int = 1
+) -> Script:
+    """A script that repeats the calls that lose most time against their ideal time.
+
+    Parameters
+    ----------
+    where : which calls, see `fastprof.analysis.selection`
+    call : only the call of this place in the order of lost time, from 1; None for the first `top`
+    top : how many calls
+
+    Raises
+    ------
+    ReportError
+        No call can be repeated, or there is none of this number.
+    """
+    devices = devices_with(profile, None, None, None)
+    calls, other = repeatable_calls(profile, devices, where)
+    if not calls:
+        raise ReportError(
+            f"{profile.name}: no calls with recorded arguments; record with torch.profiler and "
+            "record_shapes=True"
+        )
+    if call is not None and not 1 <= call <= len(calls):
+        raise ReportError(f"call: expected 1 to {len(calls)}, found {call}")
+    chosen, refused = _chosen(calls if call is None else calls[call - 1 : call], min(top, _MOST))
+    if not chosen:
+        raise ReportError(f"{profile.name}: no call can be repeated: {'; '.join(refused[:3])}")
+    total = sum(one.gpu_ns for one in calls) + other
+    share = sum(one.gpu_ns for one, _ in chosen) / total if total else 0.0
+    calls_text = f"{len(chosen)} call{'s' * (len(chosen) > 1)}"
+    gpus = gpu_names(profile.about, profile.column("device")) or "an unnamed GPU"
+    values = {
+        "TITLE": _comment(f"{calls_text} of {profile.name}, {share:.1%} of its GPU time."),
+        "GPU": _comment(gpus),
+        "CALLS": "\n".join(_entry(one, arguments) for one, arguments in chosen),
+    }
+    text = _PLACES.sub(lambda place: values[place[1]], _template())
+    return Script(text, len(chosen), share, tuple(refused))
+
+
+def _chosen(
+    calls: Sequence[Repeatable], top: int
+) -> tuple[list[tuple[Repeatable, list[str]]], list[str]]:
+    """The first calls that can be repeated, with their arguments; those before them that cannot."""
+    chosen: list[tuple[Repeatable, list[str]]] = []
+    refused = []
+    for one in calls:
+        if len(chosen) == top:
+            break
+        try:
+            chosen.append((one, source_of(one.call)))
+        except NotRepeatableError as reason:
+            refused.append(f"{one.call.mod}::{one.call.op}: {reason}")
+    return chosen, refused
+
+
+def _entry(one: Repeatable, arguments: Sequence[str]) -> str:
+    calls = max((p.calls for p in (one.forward, one.backward) if p is not None), default=0)
+    lines = [
+        f'"name": {f"{one.call.mod}::{one.call.op}"!r},',
+        f'"args": [{", ".join(arguments)}],',
+        f'"calls": {calls},',
+        *(
+            f'"{name}": {_pass(recorded)},'
+            for name, recorded in (("forward", one.forward), ("backward", one.backward))
+        ),
+    ]
+    return "\n".join(["    {", *(f"        {line}" for line in lines), "    },"])
+
+
+def _pass(recorded: Pass | None) -> str:
+    if recorded is None:
+        return "None"
+    values = ", ".join(f'"{name}": {value}' for name, value in _values(recorded))
+    return f"{{{values}}}"
+
+
+def _values(recorded: Pass) -> Iterator[tuple[str, str]]:
+    for name, value in recorded._asdict().items():
+        if name != "calls":
+            yield name, "None" if value is None else f"{value:.6g}"
+
+
+def _comment(text: str) -> str:
+    """A text of the file that ends neither a string nor a line."""
+    return printable(text).replace("\\", "/").replace('"', "'")
+
+
+@cache
+def _template() -> str:
+    return (files("fastprof.analysis.repro") / "template.txt").read_text("utf-8")

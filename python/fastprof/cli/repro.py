@@ -1,0 +1,64 @@
+"""`fastprof repro`: write a script that repeats calls of a trace, to try a change on them."""
+
+from __future__ import annotations
+
+import argparse
+
+from fastprof.analysis.options import WHERE
+from fastprof.cli.options import add, count, trimmed
+from fastprof.cli.output import Bar, log, output
+from fastprof.cli.reports import add_option, log_unmatched
+from fastprof.errors import ReportError
+
+NAME = "repro"
+HELP = "write a script that repeats the slowest calls, with what was recorded of them"
+DESCRIPTION = """\
+Write a Python script that makes the inputs of recorded calls (sizes, types, strides, numbers), runs
+them forward and, where the trace has it, backward, and prints time, TFLOP/s, GB/s and the share of
+the roof beside the recorded ones. The script needs torch only. Calls are in the order of the time
+that they lose against their ideal time, as in fastprof roofline.
+
+  fastprof repro resnet50.json.gz -o repro.py             # the call that loses most
+  fastprof repro resnet50.json.gz --top 10 -o repro.py    # ten of them
+  fastprof repro resnet50.json.gz --where op=conv2d       # the first convolution
+  python repro.py                                         # on the GPU; --device cpu or meta proves
+                                                          # that it runs
+
+Values are random. Integers that index another argument are below its size. Calls that a script
+cannot repeat are named with the reason: a list or the type of a tensor is not in the trace, another
+library defines the operator (the script has --import), torch.compile made it.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("path", metavar="FILE", help="trace of torch.profiler with shapes")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--top", metavar="N", type=count, default=1, help="calls (default: 1)")
+    which.add_argument("--call", metavar="N", type=count, help="only the N-th call")
+    parser.add_argument("-o", "--output", metavar="OUT", help="the script (default: -, stdout)")
+    add_option(parser, WHERE)
+    add(parser, "--graph-capture", "--trim")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command and return its exit code."""
+    from fastprof.analysis.repro.script import script
+    from fastprof.api.open import open_trace
+
+    with Bar() as bar:
+        profile = open_trace(arguments.path, bar, graph_capture=arguments.graph_capture)
+    profile = trimmed(profile, arguments.trim)
+    log_unmatched(profile, arguments.where)
+    try:
+        result = script(profile, arguments.where, arguments.call, arguments.top)
+    except ReportError as error:
+        arguments.error(str(error))
+    path = None if arguments.output == "-" else arguments.output
+    with output(path) as target:
+        target.write(result.text.encode())
+    calls = f"{result.calls} call{'s' * (result.calls > 1)}"
+    log(f"{calls}, {result.share:.1%} of the GPU time{f' in {path}' if path else ''}")
+    for line in dict.fromkeys(result.refused):
+        log(f"not repeated: {line}")
+    return 0

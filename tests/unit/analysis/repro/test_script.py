@@ -1,0 +1,180 @@
+"""`fastprof repro`: the script runs, on a CPU, what the trace recorded."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fastprof
+from fastprof import ReportError, cli
+from support.kineto_files import KinetoFile
+
+pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
+US = 1000
+
+
+class Calls(KinetoFile):
+    """A trace of calls, one after the other, each with a kernel of a number of us."""
+
+    n = 0
+
+    def call(
+        self, name: str, dims: list[Any], types: list[str], us: int = 10, *, strides: Any = None,
+        concrete: list[str] | None = None, seq: int | None = None,
+    ) -> "Calls":  # fmt: skip
+        self.n += 1
+        at = self.n * 1000 * US
+        more = {"Input Strides": strides, "Concrete Inputs": concrete}
+        more = {key: value for key, value in more.items() if value is not None}
+        self.op(at, at + 50 * US, name, dims=dims, types=types, seq=seq, **more)
+        self.launch(at + 10 * US, at + 12 * US, self.n)
+        self.kernel(at + 20 * US, at + (20 + us) * US, self.n, f"kernel_{self.n}")
+        return self
+
+    def backward(self, seq: int, us: int) -> "Calls":
+        self.n += 1
+        at = self.n * 1000 * US
+        name = "autograd::engine::evaluate_function: MmBackward0"
+        self.op(at, at + 50 * US, name, 2, seq=seq)
+        self.launch(at + 10 * US, at + 12 * US, self.n, tid=2)
+        self.kernel(at + 20 * US, at + (20 + us) * US, self.n, f"kernel_{self.n}")
+        return self
+
+
+def mm() -> Calls:
+    dims, types = [[64, 32], [32, 16]], ["float", "float"]
+    calls = Calls().call("aten::mm", dims, types, 30, strides=[[32, 1], [1, 32]], concrete=["", ""])
+    return calls.call("aten::mm", dims, types, 50, strides=[[32, 1], [1, 32]], concrete=["", ""])
+
+
+def repeated(text: str, folder: Path, *options: str) -> str:
+    """What the script prints on a CPU; it must succeed."""
+    path = folder / "repro.py"
+    path.write_text(text)
+    run = subprocess.run(
+        [sys.executable, str(path), "--device", "cpu", "--repeats", "2", *options],
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+def test_a_product_is_repeated_with_its_sizes_and_what_was_recorded(opened, tmp_path):
+    text = opened(mm()).repro()
+    assert "T((64, 32), 'float32', (32, 1)), T((32, 16), 'float32', (1, 32))" in text
+    printed = repeated(text, tmp_path)
+    assert "aten::mm(float32[64, 32], float32[32, 16]), 2 calls recorded" in printed
+    assert "forward   recorded       40.00 us" in printed  # the mean
+    assert "forward   measured" in printed
+    assert "results   (64, 16)" in printed
+    assert "backward" not in printed
+
+
+def test_rates_are_those_of_the_recorded_time(opened, tmp_path):
+    printed = repeated(opened(mm()).repro(), tmp_path)
+    flops = 2 * 64 * 32 * 16
+    assert f"{flops / 40e3 / 1e3:.2f} TFLOP/s" in printed
+
+
+def test_the_backward_pass_is_repeated_where_it_was_recorded(opened, tmp_path):
+    calls = Calls().call("aten::mm", [[64, 32], [32, 16]], ["float"] * 2, 30, seq=5).backward(5, 70)
+    printed = repeated(opened(calls).repro(), tmp_path)
+    assert "backward  recorded       70.00 us" in printed
+    assert "backward  measured" in printed
+
+
+ARGUMENTS = [
+    ("aten::conv2d", [[2, 3, 8, 8], [4, 3, 3, 3], [4], [], [], [], []],
+     ["float", "float", "float", "ScalarList", "ScalarList", "ScalarList", "Scalar"],
+     ["", "", "", "[1, 1]", "[1, 1]", "[1, 1]", "1"], "(2, 4, 8, 8)"),
+    ("aten::embedding", [[100, 16], [4, 7], [], [], []],
+     ["float", "long int", "Scalar", "Scalar", "Scalar"], ["", "", "-1", "False", "False"],
+     "(4, 7, 16)"),
+    ("aten::add", [[8, 1], [8, 4], []], ["float", "float", "Scalar"], ["", "", "1"], "(8, 4)"),
+    ("aten::add", [[8, 4], [], []], ["float", "Scalar", "Scalar"], ["", "2.5", "1"], "(8, 4)"),
+    ("aten::gelu", [[8, 4], []], ["c10::BFloat16", ""], ["", ""], "(8, 4)"),
+    ("aten::layer_norm", [[8, 4], [], [4], [4], [], []],
+     ["float", "ScalarList", "float", "float", "Scalar", "Scalar"],
+     ["", "[4]", "", "", "1e-05", "True"], "(8, 4)"),
+    ("aten::linear", [[8, 4], [16, 4], [16]], ["c10::Half", "float", "float"], ["", "", ""],
+     "(8, 16)"),
+    ("aten::add_", [[8, 4], [8, 4], []], ["float", "float", "Scalar"], ["", "", "1"], "(8, 4)"),
+    ("aten::softmax", [[8, 4], [], []], ["float", "Scalar", ""], ["", "-1", ""], "(8, 4)"),
+    ("aten::cross_entropy_loss", [[8, 4], [8], [], [], [], []],
+     ["float", "long int", "", "Scalar", "Scalar", "Scalar"],
+     ["", "", "", "1", "-100", "0."], "()"),
+    ("aten::gather", [[8, 4], [], [8, 2], []], ["float", "Scalar", "long int", "Scalar"],
+     ["", "1", "", "False"], "(8, 2)"),
+    ("aten::masked_fill_", [[8, 4], [8, 1], []], ["float", "bool", "Scalar"], ["", "", "0"],
+     "(8, 4)"),
+    ("aten::scaled_dot_product_attention", [[1, 2, 8, 4]] * 3 + [[], [], [], [], []],
+     ["float"] * 3 + ["", "Scalar", "Scalar", "", "Scalar"],
+     ["", "", "", "", "0.", "True", "", "False"], "(1, 2, 8, 4)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "dims", "types", "concrete", "shape"), ARGUMENTS)
+def test_arguments_are_made_as_the_operator_takes_them(
+    opened, tmp_path, name, dims, types, concrete, shape
+):
+    text = opened(Calls().call(name, dims, types, concrete=concrete)).repro()
+    assert f"results   {shape}" in repeated(text, tmp_path)
+
+
+def test_calls_are_in_the_order_of_lost_time(opened, tmp_path):
+    calls = mm().call("aten::relu", [[4]], ["float"], 500, concrete=[""])
+    calls.call("aten::neg", [[5]], ["float"], 90, concrete=[""])
+    profile = opened(calls)
+    assert [f"'aten::{op}'" in profile.repro() for op in ("relu", "neg", "mm")] == [1, 0, 0]
+    assert "aten::neg" in profile.repro(call=2)
+    everything = profile.repro(top=10)
+    assert everything.index("'aten::relu'") < everything.index("'aten::neg'")
+    assert everything.index("'aten::neg'") < everything.index("'aten::mm'")
+    assert "'aten::mm'" in profile.repro(where="op=mm")
+    assert "results   (5,)" in repeated(everything, tmp_path)
+
+
+def test_what_cannot_be_repeated_is_named_with_the_reason(opened, tmp_path, capsys):
+    calls = mm().call("aten::item", [[1]], ["float"], 900, concrete=[""])
+    calls.call("aten::triton_poi_fused_add_0", [[8]], ["float"], 800, concrete=[""])
+    path = tmp_path / "trace.json"
+    calls.write(path)
+    assert cli.main(["repro", str(path), "--top", "5", "-o", str(tmp_path / "out.py")]) == 0
+    told = capsys.readouterr().err
+    assert "not repeated: aten::item: it has no GPU work of its own to repeat" in told
+    assert "not repeated: aten::triton_poi_fused_add_0: torch.compile made it" in told
+    assert "1 call, " in told
+
+
+def test_an_operator_of_another_library_fails_with_what_to_import(opened, tmp_path):
+    path = tmp_path / "repro.py"
+    path.write_text(opened(Calls().call("mine::op", [[4]], ["float"], concrete=[""])).repro())
+    run = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert "mine::op is not in this torch; --import the library that defines it" in run.stderr
+
+
+def test_errors_say_what_there_is(opened):
+    with pytest.raises(ReportError, match="call: expected 1 to 1, found 7"):
+        opened(mm()).repro(call=7)
+    trace = KinetoFile().launch(0, US, 1).kernel(2 * US, 3 * US, 1)
+    with pytest.raises(ReportError, match="no calls with recorded arguments; record with"):
+        opened(trace).repro()
+
+
+def test_names_of_the_file_are_no_code(tmp_path):
+    folder = tmp_path / '""" + @CALLS@ + __import__("os").abort() + """'
+    folder.mkdir()
+    hostile = 'aten::mm\'"\n"""); raise SystemExit(9)'
+    calls = Calls().call(hostile, [[4]], ["float"], concrete=["'''\"\"\"\\"])
+    text = fastprof.open(calls.write(folder / "a\nb.json")).repro()
+    tree = ast.parse(text)
+    (assigned,) = [
+        node for node in tree.body
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "CALLS"
+    ]  # fmt: skip
+    assert isinstance(assigned.value, ast.List) and len(assigned.value.elts) == 1
+    assert not any(isinstance(node, ast.Expr) for node in tree.body[1:])
