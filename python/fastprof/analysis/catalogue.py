@@ -174,6 +174,16 @@ def copies() -> Report:
 
 
 @built_in
+def serving() -> Report:
+    from fastprof.analysis.roofline.columns import PEAKS
+    from fastprof.analysis.serving import columns
+
+    about = "serving engines: tokens per second, time per token by stage, idle between iterations"
+    more = {"columns": (*columns.STAGES, *columns.IDLE), "options": PEAKS, "limit": None}
+    return _report("serving", about, columns, needs=("host", "costs", "contents"), **more)
+
+
+@built_in
 def memory() -> Report:
     from fastprof.analysis.memory import columns
 

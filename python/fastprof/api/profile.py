@@ -274,6 +274,10 @@ class Profile(ProfileData):
         """Copies and memsets: `profile.copies(by=["direction", "size"])`; see `report`."""
         return self.report("copies", by=by, **options)
 
+    def serving(self, **options: Unpack[report_options.PeakOptions]) -> Table:
+        """Tokens per second and times by stage of an engine: `profile.serving()`; see `report`."""
+        return self.report("serving", **options)
+
     def overlap(
         self, by: str | Sequence[str] | None = None, **options: Unpack[report_options.PartOptions]
     ) -> Table:

@@ -59,6 +59,7 @@ ranges_table
 report
 roofline
 rows
+serving
 source
 steps
 summary

@@ -1,0 +1,64 @@
+"""The columns `stage`, `batch`, `tokens` and `requests` of kernels."""
+
+import fastprof
+from support.engine_files import engine_trace
+from support.kineto_files import KinetoFile
+
+NAMES = ("stage", "batch", "tokens", "requests")
+
+
+def values(trace, tmp_path, names=NAMES):
+    profile = fastprof.open(trace.write(tmp_path / "one.json"))
+    return list(zip(*(profile.column(name).array().tolist() for name in names), strict=True))
+
+
+def test_kernels_have_the_stage_of_their_iteration(tmp_path):
+    found = values(engine_trace(), tmp_path)
+    assert found[:4] == [
+        ("prefill", "2 prefill of 600 tokens", 600, 2),
+        ("prefill", "2 prefill of 600 tokens", 600, 2),
+        ("sampling", None, None, None),  # launched after the range of the iteration
+        ("decode", "2 decode", 2, 2),
+    ]
+    assert found[9] == ("mixed", "1 prefill of 100 tokens + 2 decode", 102, 3)
+
+
+def test_a_stage_that_names_leave_open_is_marked(tmp_path):
+    trace = KinetoFile().annotation(0, 100, "execute_new_0_cached_2")
+    trace.launch(10, 20, 1).kernel(30, 40, 1, "gemm")
+    trace.launch(110, 120, 2).kernel(130, 140, 2, "_gumbel_sample_kernel")
+    assert values(trace, tmp_path) == [
+        ("~decode", "2 decode", None, 2),
+        ("~sampling", None, None, None),
+    ]
+
+
+def test_a_kernel_alone_tells_nothing_in_other_programs(tmp_path):
+    trace = KinetoFile().launch(10, 20, 1).kernel(30, 40, 1, "_gumbel_sample_kernel")
+    assert values(trace, tmp_path) == [(None, None, None, None)]
+
+
+def test_the_innermost_function_of_the_engine_counts(tmp_path):
+    trace = KinetoFile().annotation(0, 100, "step[DECODE bs=2]")
+    trace.python(5, 50, "/a/sglang/srt/layers/sampler.py(83): forward")
+    trace.launch(10, 20, 1).kernel(30, 40, 1, "gemm")
+    trace.launch(60, 70, 2).kernel(80, 90, 2, "gemm")
+    assert values(trace, tmp_path, ("stage", "tokens")) == [("sampling", 2), ("decode", 2)]
+
+
+def test_of_nested_ranges_one_that_tells_tokens_counts(tmp_path):
+    trace = KinetoFile().annotation(0, 100, "execute_context_1(7)_generation_0(0)")
+    trace.annotation(1, 99, "step[EXTEND bs=1]")
+    trace.launch(10, 20, 1).kernel(30, 40, 1, "gemm")
+    assert values(trace, tmp_path) == [("prefill", "1 prefill of 7 tokens", 7, 1)]
+
+
+def test_reports_group_by_stage(tmp_path):
+    profile = fastprof.open(engine_trace().write(tmp_path / "one.json"))
+    table = profile.summary(by=["stage", "tokens"])
+    assert {(row["stage"], row["tokens"]): row["kernels"] for row in table.rows()} == {
+        ("prefill", 600): 2, ("decode", 2): 4, ("decode", 3): 2, ("mixed", 102): 2,
+        ("sampling", None): 5,
+    }  # fmt: skip
+    only = profile.summary(by="stage", where={"stage": "decode"})
+    assert [row["stage"] for row in only.rows()] == ["decode"]
