@@ -31,6 +31,7 @@ from fastprof.profile.steps.kernel_steps import StepsOfKernels
 PARTS: Final = ("attention", "weights", "communication", "sampling", "other")
 _PART_OF_KIND: Final = {"attention": 0, "gemm": 1, "communication": 2}
 _SAMPLING, _OTHER = 3, 4
+SOURCE: Final = "iteration"
 _TELLS: Final = 0.1  # share of the GPU time of known bytes from which the memory's share is told
 
 
@@ -108,22 +109,23 @@ def serving_work(profile: ProfileData) -> ServingWork | str:
     """The iterations of an engine; why there are none, in words, if there are none."""
     if "start" not in profile.names:
         return "dict lines contain no times: run fastprof serving on the original trace"
-    try:
-        steps = profile.find_steps("iteration")
-    except StepsError:
-        return NO_ITERATIONS
-    if len(steps.labels) != len(steps):
+    steps = profile.find_steps(None)
+    if steps.source != SOURCE:
+        try:
+            steps = profile.find_steps(SOURCE)
+        except StepsError:
+            return NO_ITERATIONS
+    if len(steps.labels) != len(steps):  # a part of the capture without a whole iteration
         return NO_ITERATIONS
     windows = windows_of(profile, steps)
     if not windows.is_known.any():
         return NO_ITERATIONS
-    stage = [told.stage for label in steps.labels if (told := iteration_of(label)) is not None]
+    of_steps = [own for label in steps.labels if (own := iteration_of(label)) is not None]
     # A stage of which no iteration counts has those that begin or end with the capture.
-    counted = {stage[step] for step in windows.step[windows.is_counted].tolist()}
-    is_alone = np.array([name not in counted for name in stage], bool)[windows.step]
+    counted = {of_steps[step].stage for step in windows.step[windows.is_counted].tolist()}
+    is_alone = np.array([own.stage not in counted for own in of_steps], bool)[windows.step]
     windows = windows.take(np.flatnonzero(windows.is_known & (windows.is_counted | is_alone)))
-    told = [iteration_of(steps.labels[step]) for step in windows.step.tolist()]
-    return ServingWork(profile, steps, windows, [each for each in told if each is not None])
+    return ServingWork(profile, steps, windows, [of_steps[step] for step in windows.step.tolist()])
 
 
 NO_ITERATIONS: Final = (
@@ -257,6 +259,15 @@ def _idle(work: ServingWork) -> Table:
     return Table(columns, IDLE, total={"ns": time.sum() / n, "share": time.sum() / wall})
 
 
+def opening(profile: ProfileData, devices: Mapping[int, Device]) -> list[str]:
+    """What the engine does, in a sentence for each stage, and the time between tokens if known."""
+    work = serving_work(profile)
+    if isinstance(work, str):
+        return []
+    between = between_tokens(work.windows, work.told)
+    return [*lines_of(_stages(work, devices)), *([between.text()] if len(between.ns) else [])]
+
+
 def lines_of(stages: Mapping[str, ColumnData]) -> list[str]:
     """A sentence for each stage: tokens per second, time per token and per iteration."""
     lines = []
@@ -265,7 +276,7 @@ def lines_of(stages: Mapping[str, ColumnData]) -> list[str]:
         what = f"{at['stage']}: {at['iterations']} iteration{'s' * (at['iterations'] > 1)} of "
         what += f"{quantity(at['wall_ns'], 'ns')}"
         if at["requests"] is not None:
-            what += f" for {at['requests']:.4g} requests"
+            what += f" for {at['requests']:.4g} request{'s' * (at['requests'] != 1)}"
         if at["token_ns"] is not None:
             what += (
                 f", {at['tokens']:.4g} tokens: {rate_text(at['tokens_per_s'])}, "

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from fastprof.model.table import Table
+from fastprof.model.table import Table, Tables
 from fastprof.page.section import PageSource, Section
 from fastprof.profile.facts import gpu_names
 
@@ -28,12 +28,25 @@ def section(source: PageSource) -> Section:
     """The reports. One without rows, or with work without a layer, line or range alone, gives its
     first note: what to record."""
     made = [(caption, source.table(name, **options)) for caption, name, options in _TABLES]
+    if source.facts.steps.source == "iteration":
+        made = [*_of_engine(source), *made]
     return Section(
         "tables",
         "Tables",
         tables=list(_without_repetition(source, made)),
         missing=list(_missing(made)),
     )
+
+
+def _of_engine(source: PageSource) -> Iterator[tuple[str, Table]]:
+    """The tables of `serving`."""
+    serving: object = source.table("serving")
+    if isinstance(serving, Tables):
+        for caption, name in _OF_ENGINE:
+            yield caption, serving[name]
+
+
+_OF_ENGINE: Final = (("Stages of the engine", "stages"), ("Idle time of iterations", "idle"))
 
 
 def _missing(made: Iterable[tuple[str, Table]]) -> Iterator[str]:

@@ -105,6 +105,11 @@ class StepsOfKernels:
         return _UNITS.get(self.source, "step")
 
     @property
+    def word(self) -> str:
+        """What texts call a row: `unit`, but the iterations of an engine."""
+        return self.source if self.source == "iteration" else self.unit
+
+    @property
     def _known(self) -> Int64:
         """The known lengths of the counted steps."""
         return self.length[self.is_counted & (self.length >= 0)]
