@@ -16,7 +16,9 @@ DECODE = "kineto/sglang_graph_decode.json.gz"
 PREFILL = "kineto/moe_b200_eager.json.gz"
 CAPTURE = "kineto/sglang_graph_capture.json.gz"
 WORK = ("kernel", "gpu_memcpy", "gpu_memset")
-BATCH = re.compile(r"execute_(?:\d+_)?context_(\d+)\((?:sq)?(\d+).*\)_generation_(\d+)\((?:sq)?(\d+)")
+BATCH = re.compile(
+    r"execute_(?:\d+_)?context_(\d+)\((?:sq)?(\d+).*\)_generation_(\d+)\((?:sq)?(\d+)"
+)
 
 
 @cache
@@ -122,8 +124,7 @@ def test_the_capture_is_no_iteration():
     length = calls[-1]["ts"] - calls[0]["ts"]
     assert f"here it works {busy:.1f} us in {ms(length)}" in " ".join(found.text().split())
     assert found.facts["steps"]["source"] == "none"
-    tables = profile(CAPTURE).serving()
-    assert "no iterations of a serving engine" in tables.text()
+    assert "no iterations of a serving engine" in profile(CAPTURE).serving().text()
 
 
 @pytest.mark.parametrize("path", [DECODE, PREFILL])
@@ -148,15 +149,15 @@ def test_the_largest_operator_of_the_prefill():
 
 @pytest.mark.parametrize("path", [DECODE, PREFILL])
 def test_the_report_adds_up_to_the_file(path):
-    tables, told = profile(path, copies=True).serving(), iteration(path)
-    (row,) = tables["stages"].rows()
+    trace, told = profile(path, copies=True), iteration(path)
+    (row,) = trace.serving().rows()
     assert row["wall_ns"] == pytest.approx(told["wall"] * 1000, rel=1e-6)
     assert row["busy_ns"] == pytest.approx(told["busy"] * 1000, rel=1e-3)
     parts = ("attention", "weights", "communication", "sampling", "other")
     by_token = sum(row[f"{part}_ns"] for part in parts)
     time = sum(each["dur"] for each in events(path, *WORK))
     assert by_token * told["tokens"] == pytest.approx(time * 1000, rel=1e-3)
-    assert tables["idle"].total["ns"] == pytest.approx(told["idle"] * 1000, rel=1e-3)
+    assert trace.serving(idle=True).total["ns"] == pytest.approx(told["idle"] * 1000, rel=1e-3)
 
 
 def test_the_attention_of_the_decode_by_kernel():
@@ -166,7 +167,7 @@ def test_the_attention_of_the_decode_by_kernel():
             by_kind["attention"] += each["dur"]
         elif each["name"].startswith("Cijk_"):
             by_kind["weights"] += each["dur"]
-    (row,) = profile(DECODE, copies=True).serving()["stages"].rows()
+    (row,) = profile(DECODE, copies=True).serving().rows()
     for part, time in by_kind.items():
         assert row[f"{part}_ns"] * 32 == pytest.approx(time * 1000, rel=1e-3)
 

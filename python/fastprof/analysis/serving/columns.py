@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from fastprof.analysis.registry import Option
 from fastprof.model.heading import Heading
 
 
@@ -81,6 +82,10 @@ IDLE: Final = (
     Heading("share", "share", "share", "by wall time"),
 )
 
+BY_CAUSE: Final = Option(
+    "idle", "idle time before and inside iterations by cause, in place of stages", default=False
+)
+
 DESCRIPTION: Final = """\
 What a serving engine does: iterations by stage, tokens per second, time per token
 and between tokens, and why the GPU is idle before and inside iterations. An
@@ -106,6 +111,8 @@ decode: 3 iterations of 169.3 us for 2.333 requests, 2.333 tokens: 13,780 tokens
 mixed: 1 iteration of 256 us for 3 requests, 102 tokens: 398,438 tokens/s, 2.51 us per
   token
 time between tokens: p50 196 us, p90 256 us, p99 256 us (6 tokens)
+idle before the first work of an iteration: 121 us, 63.4% (scheduler 82.5 us, host-
+  bound 19 us, sync 16.5 us)
 
 stage    count  requests  tokens   tokens/s  iteration(us)  per token(us)
 prefill      1       2.0   600.0  2790697.7          215.0           0.36
@@ -116,11 +123,4 @@ mixed        1       3.0   102.0   398437.5          256.0           2.51
 prefill: the capture begins or ends with its only iteration, which may have waited for
   work that is not recorded
 the memory's share needs a cost of 10% of the GPU time and a known bandwidth
-
-idle    cause                 time(us)  share(%)
-before  scheduler                 82.5      43.2
-before  host-bound                19.0       9.9
-before  sync                      16.5       8.6
-before  sampling on the host       3.0       1.6
-total                            121.0      63.4
 """

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from dataclasses import replace
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,15 +15,16 @@ from fastprof.analysis.idle.gaps import gaps_of_steps
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.roofline.utilisation import devices_with
 from fastprof.analysis.serving.columns import IDLE, STAGES
-from fastprof.analysis.serving.host import by_work
+from fastprof.analysis.serving.host import BEFORE, INSIDE, by_work
 from fastprof.analysis.serving.tokens import between_tokens
 from fastprof.analysis.steps.windows import Windows, times_of, windows_of
 from fastprof.errors import StepsError
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Ints
 from fastprof.model.devices import Device
+from fastprof.model.heading import Heading
 from fastprof.model.numbers import quantity
-from fastprof.model.table import ColumnData, Floats, Table, Tables, texts
+from fastprof.model.table import ColumnData, Floats, Table, texts
 from fastprof.profile.data import ProfileData
 from fastprof.profile.facts import gpu_names
 from fastprof.profile.serving.names import INEXACT, SAMPLING, Iteration, iteration_of
@@ -32,26 +34,26 @@ PARTS: Final = ("attention", "weights", "communication", "sampling", "other")
 _PART_OF_KIND: Final = {"attention": 0, "gemm": 1, "communication": 2}
 _SAMPLING, _OTHER = 3, 4
 SOURCE: Final = "iteration"
+_MENTIONED: Final = 0.001  # share of the wall time from which idle time is told
+_MOST_CAUSES: Final = 3
 _TELLS: Final = 0.1  # share of the GPU time of known bytes from which the memory's share is told
 
 
 def serving(
     profile: ProfileData,
+    idle: bool = False,
     gpu: str | None = None,
     peak: str | Mapping[str, float] | None = None,
     bandwidth: float | None = None,
 ) -> Table:
-    """Stages of the iterations of a serving engine, and their idle time. See docs/reports.md.
+    """A row per stage of the iterations of a serving engine. See docs/reports.md.
+
+    `facts` has the time between tokens.
 
     Parameters
     ----------
+    idle : rows are instead the causes of idle time before and inside iterations
     gpu, peak, bandwidth : see `fastprof.model.devices.with_figures`
-
-    Returns
-    -------
-    Tables
-        `stages`, a row per stage, and `idle`, a row per place and cause; `facts` has the time
-        between tokens.
 
     Raises
     ------
@@ -63,16 +65,16 @@ def serving(
     devices = devices_with(profile, gpu, peak, bandwidth)
     work = serving_work(profile)
     if isinstance(work, str):
-        return cast(Table, Tables({"stages": _empty(work)}))
-    stages = _stages(work, devices)
-    idle = _idle(work)
-    between = between_tokens(work.windows, work.told)
-    facts = {"between_tokens": between.facts(), "engine": profile.contents.program.name or None}
+        return _empty(work, IDLE if idle else STAGES)
     gpus = gpu_names(profile.about, profile.column("device"))
+    causes, between = _idle(work), between_tokens(work.windows, work.told)
+    stages = _stages(work, devices)
+    facts = {"between_tokens": between.facts(), "engine": profile.contents.program.name or None}
     lead = [", ".join(filter(None, [gpus, work.steps.description]))]
-    lead += [*lines_of(stages), between.text(), ""]
-    table = Table(stages, STAGES, lead=tuple(lead), notes=_notes(work, stages))
-    return cast(Table, Tables({"stages": table, "idle": idle}, facts))
+    lead += [*lines_of(stages), between.text(), *_idle_lines(causes), ""]
+    if idle:
+        return replace(causes, lead=tuple(lead), facts=facts)
+    return Table(stages, STAGES, lead=tuple(lead), notes=_notes(work, stages), facts=facts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,9 +137,9 @@ NO_ITERATIONS: Final = (
 )
 
 
-def _empty(note: str) -> Table:
+def _empty(note: str, headings: tuple[Heading, ...]) -> Table:
     none: ColumnData = Ints(np.empty(0, np.int64))
-    return Table(dict.fromkeys((heading.key for heading in STAGES), none), STAGES, notes=(note,))
+    return Table(dict.fromkeys((each.key for each in headings), none), headings, notes=(note,))
 
 
 def _stages(work: ServingWork, devices: Mapping[int, Device]) -> dict[str, ColumnData]:
@@ -257,6 +259,18 @@ def _idle(work: ServingWork) -> Table:
         "share": Floats(time / wall),
     }
     return Table(columns, IDLE, total={"ns": time.sum() / n, "share": time.sum() / wall})
+
+
+def _idle_lines(causes: Table) -> list[str]:
+    """A sentence for each place: its idle time, and the largest causes."""
+    lines = []
+    for place, words in ((BEFORE, "before the first work of an iteration"), (INSIDE, "inside")):
+        rows = [row for row in causes.rows() if row["place"] == place]
+        time, share = (sum(row[name] for row in rows) for name in ("ns", "share"))
+        if share >= _MENTIONED:
+            named = [f"{row['cause']} {quantity(row['ns'], 'ns')}" for row in rows[:_MOST_CAUSES]]
+            lines.append(f"idle {words}: {quantity(time, 'ns')}, {share:.1%} ({', '.join(named)})")
+    return lines
 
 
 def opening(profile: ProfileData, devices: Mapping[int, Device]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from fastprof.model.table import Table, Tables
+from fastprof.model.table import Table
 from fastprof.page.section import PageSource, Section
 from fastprof.profile.facts import gpu_names
 
@@ -22,31 +22,25 @@ _TABLES: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
     ("Copies and memsets", "copies", {}),
     ("Collectives", "overlap", {}),
 )
+_OF_ENGINE: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
+    ("Stages of the engine", "serving", {}),
+    ("Idle time of iterations", "serving", {"idle": True}),
+)
 
 
 def section(source: PageSource) -> Section:
     """The reports. One without rows, or with work without a layer, line or range alone, gives its
     first note: what to record."""
-    made = [(caption, source.table(name, **options)) for caption, name, options in _TABLES]
+    wanted = _TABLES
     if source.facts.steps.source == "iteration":
-        made = [*_of_engine(source), *made]
+        wanted = (*_OF_ENGINE, *wanted)
+    made = [(caption, source.table(name, **options)) for caption, name, options in wanted]
     return Section(
         "tables",
         "Tables",
         tables=list(_without_repetition(source, made)),
         missing=list(_missing(made)),
     )
-
-
-def _of_engine(source: PageSource) -> Iterator[tuple[str, Table]]:
-    """The tables of `serving`."""
-    serving: object = source.table("serving")
-    if isinstance(serving, Tables):
-        for caption, name in _OF_ENGINE:
-            yield caption, serving[name]
-
-
-_OF_ENGINE: Final = (("Stages of the engine", "stages"), ("Idle time of iterations", "idle"))
 
 
 def _missing(made: Iterable[tuple[str, Table]]) -> Iterator[str]:
