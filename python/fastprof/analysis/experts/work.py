@@ -11,7 +11,6 @@ import numpy as np
 from fastprof._core import _path
 from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple, dataclass
-from fastprof._system.regex import regex
 from fastprof.analysis.experts.names import (
     EXCHANGE,
     OTHER,
@@ -33,7 +32,6 @@ from fastprof.profile.data import ProfileData
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 NOWHERE: Final = "(no layer)"
-_ROWS: Final = regex(r".*\bM=(\d+)\b")
 
 
 class Sizes(NamedTuple):
@@ -219,8 +217,8 @@ def rows_of_experts(
 
     Experts without rows have no products: those of numbers up to the largest count as 0.
     """
-    shape = key_of(profile, "shape")
-    rows = shape.mapped(lambda text: int(match[1]) if (match := _ROWS.match(str(text))) else None)
+    of_calls = profile.source.range_columns.calls(_rows_of)
+    rows = Values(take(of_calls.ids, profile.ranges.of_kernel), of_calls.values)
     chosen = np.flatnonzero((work.part == PRODUCTS) & (work.expert.ids >= 0) & (rows.ids >= 0))
     step = steps.of_kernel
     values = np.array([*rows.values, 0], np.int64)[rows.ids[chosen]]
@@ -237,6 +235,15 @@ def rows_of_experts(
         means = [round(sum(each) / len(each)) for each in by_expert.values()]
         result[layer].append(Shares((*means, *([0] * (n - len(means)))), None))
     return dict(result)
+
+
+def _rows_of(meaning: Meaning) -> int | None:
+    """The rows of the left operand of a product; None for other calls."""
+    named = registry.arguments(meaning.call) if meaning.call is not None else {}
+    for name in ("x", "left", "mat1"):
+        if isinstance(tensor := named.get(name), Tensor) and len(tensor.shape) >= 2:
+            return int(np.prod(tensor.shape[:-1]))
+    return None
 
 
 def _count(names: set[str]) -> int:
