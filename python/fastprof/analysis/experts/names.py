@@ -58,6 +58,13 @@ def part_of_kernel(name: str) -> int | None:
 
 
 @lru_cache(maxsize=4096)
+def is_of_experts(name: str) -> bool:
+    """Whether an operator or kernel multiplies the rows of experts, however many there are."""
+    parts = part_of_operator(name), part_of_kernel(name)
+    return PRODUCTS in parts or WHOLE in parts
+
+
+@lru_cache(maxsize=4096)
 def expert_of(layer: str) -> tuple[str, str] | None:
     """The layer of experts and the expert that a layer is, or is inside; None for other layers."""
     match = _EXPERT.match(layer) or _EXPERT_CLASS.match(layer)
