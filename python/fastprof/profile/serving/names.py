@@ -20,11 +20,13 @@ tensorrt_llm/_torch/pyexecutor/py_executor.py; transformers src/transformers/gen
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
 from fastprof._system.classes import NamedTuple
 from fastprof._system.regex import regex
+from fastprof.model.markers import Kind, Meaning
 from fastprof.ops.libraries.serving.lengths import Batch, Lengths, batch_of
 
 PREFILL, DECODE, MIXED = "prefill", "decode", "mixed"
@@ -96,6 +98,17 @@ def iteration_of(name: str) -> Iteration | None:
     if stage == MIXED:
         prompts = generating = -1
     return Iteration(stage, True, requests, tokens, prompts, tokens if prompts else 0, generating)
+
+
+def has_iterations(meanings: Iterable[Meaning]) -> bool:
+    """Whether any of the user's ranges is an engine's iteration with requests."""
+    return any(map(is_iteration, meanings))
+
+
+def is_iteration(meaning: Meaning) -> bool:
+    """Whether a range of the user is an engine's iteration with requests."""
+    told = iteration_of(meaning.name) if meaning.kind == Kind.USER else None
+    return told is not None and told.stage != ""
 
 
 # The modes of SGLang's ForwardMode without lengths; EXTEND and DECODE with `bs` are batches.

@@ -9,10 +9,10 @@ import numpy as np
 from fastprof._core._take import distinct, take
 from fastprof._system.classes import NamedTuple
 from fastprof.model.arrays import Int64, rows_by
-from fastprof.model.markers import Kind, Meaning
+from fastprof.model.markers import Meaning
 from fastprof.model.metadata import ProfilerSteps
 from fastprof.model.trace import NEVER, Trace
-from fastprof.profile.serving.names import iteration_of
+from fastprof.profile.serving.names import is_iteration, iteration_of
 from fastprof.profile.steps.ranges import is_outermost, launching_threads
 
 
@@ -42,23 +42,11 @@ class MarkedIterations(NamedTuple):
         return f"{n} iteration{'s' if n > 1 else ''}{where} of the engine ({stages})"
 
 
-def has_iterations(meanings: list[Meaning]) -> bool:
-    """Whether any of the user's ranges is an engine's iteration with requests."""
-    return any(_is_iteration(meaning) for meaning in meanings)
-
-
-def _is_iteration(meaning: Meaning) -> bool:
-    if meaning.kind != Kind.USER:
-        return False
-    iteration = iteration_of(meaning.name)
-    return iteration is not None and iteration.stage != ""
-
-
 def find_iterations(trace: Trace, meanings: list[Meaning]) -> MarkedIterations | None:
     """The outermost ranges of iterations on threads that launch work; None without any."""
     ranges = trace.user_ranges
     used, place = distinct(ranges.label, len(meanings))
-    fits = np.array([number >= 0 and _is_iteration(meanings[number]) for number in used], bool)
+    fits = np.array([number >= 0 and is_iteration(meanings[number]) for number in used], bool)
     rows = np.flatnonzero(fits[place] & launching_threads(trace)[ranges.thread])
     if not len(rows):
         return None

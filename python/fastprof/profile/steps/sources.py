@@ -20,11 +20,12 @@ from fastprof.profile import gpu_work
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.costs import Costs
 from fastprof.profile.instances import RangeInstances
+from fastprof.profile.serving.names import has_iterations
 from fastprof.profile.steps import marks, ranges, repetition
 from fastprof.profile.steps import marks as anchors
 from fastprof.profile.steps import ranges as labels
 from fastprof.profile.steps import window as startup
-from fastprof.profile.steps.iterations import find_iterations, has_iterations
+from fastprof.profile.steps.iterations import find_iterations
 from fastprof.profile.steps.kernel_steps import (
     StepsOfKernels,
     one_step,

@@ -62,3 +62,12 @@ def test_reports_group_by_stage(tmp_path):
     }  # fmt: skip
     only = profile.summary(by="stage", where={"stage": "decode"})
     assert [row["stage"] for row in only.rows()] == ["decode"]
+
+
+def test_copies_of_many_tensors_are_no_optimizer_in_an_engine(tmp_path):
+    def phases(name):
+        trace = KinetoFile().annotation(0, 100, name).op(5, 50, "aten::_foreach_copy_")
+        return values(trace.launch(10, 20, 1).kernel(30, 40, 1), tmp_path, ("phase",))
+
+    assert phases("train step") == [("optimizer",)]
+    assert phases("step[DECODE bs=2]") == [("forward",)]
