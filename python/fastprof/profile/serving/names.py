@@ -81,9 +81,16 @@ class Iteration(NamedTuple):
         return " + ".join(parts)
 
 
-@lru_cache(maxsize=4096)
 def iteration_of(name: str) -> Iteration | None:
     """The iteration that a range is, by its name; None for other ranges."""
+    return _told(name) if name.startswith(_BEGIN) else None
+
+
+_BEGIN: Final = ("execute_", "step[", "[Executor] ", "prefill[", "decode[")
+
+
+@lru_cache(maxsize=4096)
+def _told(name: str) -> Iteration | None:
     batch = batch_of(name)
     if batch is not None:
         return _of_batch(batch)
@@ -132,6 +139,8 @@ def _of_batch(batch: Batch) -> Iteration:
     if not prompt.requests and not more.requests:
         stage = ""
     prompt_tokens, tokens = _tokens(prompt), _tokens(more)
+    if stage == DECODE and tokens > more.requests:  # a token, and drafts
+        stage = VERIFY
     keys = (prompt + more).keys
     return Iteration(
         stage,

@@ -33,7 +33,7 @@ from fastprof.profile.serving.names import (
         ("execute_context_0(0)_generation_3(3)", DECODE, 3, 3, "3 decode"),
         ("execute_context_2(600)_generation_3(3)", MIXED, 5, 603,
          "2 prefill of 600 tokens + 3 decode"),
-        ("execute_context_0(0)_generation_3(12)", DECODE, 3, 12, "3 decode"),
+        ("execute_context_0(0)_generation_3(12)", VERIFY, 3, 12, "3 verify"),
         ("execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk32785sqsq32sqsk32785)", DECODE,
          32, 32, "32 decode"),
         ("execute_new_1_cached_3", MIXED, 4, -1, "1 prefill + 3 decode"),
