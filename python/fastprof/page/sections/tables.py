@@ -33,7 +33,7 @@ def section(source: PageSource) -> Section:
     first note: what to record."""
     wanted = _TABLES
     if source.facts.steps.source == "iteration":
-        wanted = (*_OF_ENGINE, *wanted)
+        wanted = (*wanted, *_OF_ENGINE)
     made = [(caption, source.table(name, **options)) for caption, name, options in wanted]
     return Section(
         "tables",
