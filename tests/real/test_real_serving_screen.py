@@ -176,3 +176,28 @@ def test_work_of_the_sampler_is_sampling():
     table = profile(DECODE, copies=True).summary(by=["stage", "layer"])
     stages = {row["stage"] for row in table.rows() if row["layer"] == "Sampler_0"}
     assert stages == {"sampling"}
+
+
+def test_experts_of_the_prefill():
+    table = profile(PREFILL, copies=True).experts()
+    routed = [each for each in events(PREFILL, "cpu_op") if each["name"] == "vllm::moe_forward"]
+    rows = list(table.rows())
+    assert len(rows) == len(routed)  # a layer each
+    x, scores = routed[0]["args"]["Input Dims"][:2]
+    assert {(row["tokens"], row["experts"], row["calls"]) for row in rows} == {(x[0], scores[1], 1)}
+    named = {"products_ns": r"bmm_", "routing_ns": r".*moe::dev::(?:routing|finalize)"}
+    for part, pattern in named.items():
+        time = sum(each["dur"] for each in events(PREFILL, "kernel")
+                   if re.match(pattern, each["name"]))  # fmt: skip
+        assert table.total[part] == pytest.approx(time * 1000, rel=1e-3)
+    # Neither tensors' values nor split sizes are recorded.
+    assert all(row["imbalance"] is None for row in rows)
+    assert "cannot be told from this capture" in table.text()
+
+
+@pytest.mark.parametrize("path", ["kineto/dlrm_rank0.json.gz", "kineto/graph_replay_2024.json.gz"])
+def test_training_has_neither_iterations_nor_experts(path):
+    trace = profile(path)
+    assert trace.experts().n_rows == 0
+    assert trace.serving().n_rows == 0
+    assert not any(trace.column("stage").ids >= 0)

@@ -167,7 +167,12 @@ _STAGE_OF_RANGE: Final = (
 )
 # These need an iteration around them: other programs use such names too.
 _STAGE_INSIDE: Final = {"Sample": SAMPLING, "Draft": DRAFT}
+GENERATE: Final = "generate"
+"""In place of a stage: the loop of transformers' generate, whose prefill is a function inside."""
 _STAGE_OF_FUNCTION: Final = (
+    (GENERATE, regex(
+        r"(?:.*/)?transformers/generation/utils\.py\(\d+\): _(?:sample|beam_search)\Z"
+    )),
     (SAMPLING, regex(
         r"(?:.*/)?(?:vllm/v1/sample/|vllm/model_executor/layers/sampler\.py"
         r"|sglang/srt/layers/sampler\.py|sglang/srt/sampling/"

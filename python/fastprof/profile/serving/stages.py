@@ -15,7 +15,11 @@ from fastprof.model.columns import SharedValues, Values, unknown
 from fastprof.model.markers import Kind, Meaning
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.serving.names import (
+    DECODE,
+    GENERATE,
     INEXACT,
+    PREFILL,
+    SAMPLING,
     Iteration,
     is_of_engine,
     iteration_of,
@@ -25,7 +29,7 @@ from fastprof.profile.serving.names import (
 )
 
 COLUMNS: Final = ("stage", "batch", "tokens", "requests")
-_FUNCTIONS: Final = frozenset({Kind.FRAME, Kind.HIDDEN})
+_FUNCTIONS: Final = frozenset({Kind.FRAME, Kind.HIDDEN, Kind.LAYER})
 
 
 class StageInputs(Protocol):
@@ -101,6 +105,8 @@ def _stages(lookups: StageInputs, inside: Values) -> Values:
     of_functions = lookups.folds(
         lambda meaning: meaning.kind in _FUNCTIONS, lookups.meaning_paths, None, _of_function
     )
+    has_prefill = PREFILL in of_functions.values
+    of_functions = of_functions.mapped(lambda stage: _in_generate(stage, has_prefill))
     long_names, _ = lookups.names
     is_engine = any(of.iteration or of.stage for of in inside.values) or any(
         value is not None for value in of_functions.values
@@ -116,7 +122,23 @@ def _stages(lookups: StageInputs, inside: Values) -> Values:
 
 
 def _of_function(around: str | None, meaning: Meaning) -> str | None:
+    if meaning.kind == Kind.LAYER:
+        return _IN_LAYER if around == GENERATE else around
     return stage_of_function(meaning.label) or around
+
+
+def _in_generate(stage: str | None, has_prefill: bool) -> str | None:
+    """The stage of work in the loop of `generate`: layers decode, what is outside of them samples.
+
+    Versions before `_prefill` compute prompts there too: their stages are unknown.
+    """
+    if stage in _GENERATED:
+        return _GENERATED[stage] if has_prefill else None
+    return stage
+
+
+_IN_LAYER: Final = "layer of generate"
+_GENERATED: Final = {GENERATE: SAMPLING, _IN_LAYER: DECODE}
 
 
 def _stage(inside: _Within | None, function: str | None, kernel: str | None) -> str | None:

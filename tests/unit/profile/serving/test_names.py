@@ -7,6 +7,7 @@ from fastprof.profile.serving.names import (
     DECODE,
     DETOKENIZER,
     DRAFT,
+    GENERATE,
     KV_TRANSFER,
     MIXED,
     ON_HOST,
@@ -97,7 +98,8 @@ def test_stages_of_functions_and_kernels():
     function = "/opt/sglang/python/sglang/srt/layers/sampler.py(83): forward"
     assert stage_of_function(function) == SAMPLING
     assert stage_of_function("transformers/generation/utils.py(2790): _prefill") == PREFILL
-    assert stage_of_function("transformers/generation/utils.py(2790): _sample") is None
+    assert stage_of_function("transformers/generation/utils.py(2790): _sample") == GENERATE
+    assert stage_of_function("transformers/generation/utils.py(2790): generate") is None
     assert stage_of_kernel("_gumbel_sample_kernel") == SAMPLING
     assert stage_of_kernel("void upsample_nearest2d_out_frame<float>") is None
     assert is_of_engine("void vllm::rms_norm_kernel<float>")

@@ -71,3 +71,30 @@ def test_copies_of_many_tensors_are_no_optimizer_in_an_engine(tmp_path):
 
     assert phases("train step") == [("optimizer",)]
     assert phases("step[DECODE bs=2]") == [("forward",)]
+
+
+LOOP = "/x/site-packages/transformers/generation/utils.py(2790): _sample"
+
+
+def generated(*inside):
+    """A loop of generate; `inside` it one after another, each with a kernel."""
+    trace = KinetoFile().python(0, 10_000, LOOP)
+    for place, names in enumerate(inside):
+        begin = 100 * (place + 1)
+        for depth, name in enumerate(names):
+            trace.python(begin + depth, begin + 90 - depth, name)
+        trace.launch(begin + 20, begin + 30, place + 1)
+        trace.kernel(begin + 40, begin + 50, place + 1, "gemm")
+    return trace
+
+
+def test_the_loop_of_generate_has_a_prefill_inside(tmp_path):
+    prefill = "/x/site-packages/transformers/generation/utils.py(3600): _prefill"
+    model = "nn.Module: LlamaForCausalLM_0"
+    trace = generated((prefill, model), (model,), ())
+    assert values(trace, tmp_path, ("stage",)) == [("prefill",), ("decode",), ("sampling",)]
+
+
+def test_the_loop_of_earlier_versions_computes_prompts_too(tmp_path):
+    trace = generated(("nn.Module: LlamaForCausalLM_0",), ())
+    assert values(trace, tmp_path, ("stage",)) == [(None,), (None,)]
