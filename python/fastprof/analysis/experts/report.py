@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -79,7 +78,11 @@ def _row(
     calls, exchanges = work.calls.get(layer, []), work.exchanges.get(layer, [])
     shares, among = (of_experts, EXPERTS) if of_experts else (exchanges, RANKS)
     shares = [share for share in shares if sum(share.rows)]
-    row: dict[str, Any] = {"layer": layer, "calls": len(calls) or None, "among": None}
+    row: dict[str, Any] = {
+        "layer": layer,
+        "calls": sum(count for _, count in calls) or None,
+        "among": None,
+    }
     row |= _sizes(calls)
     if of_experts:
         row["experts"] = len(of_experts[0].rows)
@@ -99,21 +102,17 @@ def _row(
     return row | dict(zip(_TIMES, times, strict=True))
 
 
-def _sizes(calls: list[Sizes]) -> dict[str, Any]:
+def _sizes(calls: list[tuple[Sizes, int]]) -> dict[str, Any]:
     """Means of the sizes of calls, and the rows of an expert."""
-    tokens = _mean(call.tokens for call in calls)
-    number = next((call.experts for call in calls if call.experts), None)
-    chosen = next((call.chosen for call in calls if call.chosen), None)
+    known = [(call.tokens, count) for call, count in calls if call.tokens is not None]
+    tokens = sum(n * count for n, count in known) / sum(count for _, count in known) if known else 0
+    number = next((call.experts for call, _ in calls if call.experts), None)
+    chosen = next((call.chosen for call, _ in calls if call.chosen), None)
     rows = tokens * chosen / number if tokens and chosen and number else None
     return {
-        "tokens": tokens, "experts": number, "chosen": chosen, "rows": rows, "most_rows": None,
-        "imbalance": None, "worst": None,
+        "tokens": tokens or None, "experts": number, "chosen": chosen, "rows": rows,
+        "most_rows": None, "imbalance": None, "worst": None,
     }  # fmt: skip
-
-
-def _mean(values: Iterable[int | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known else None
 
 
 def _load(exchanges: list[Shares]) -> float | None:

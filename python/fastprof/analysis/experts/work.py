@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 from typing import Any, Final, cast
 
 import numpy as np
 
 from fastprof._core import _path
+from fastprof._core._pools import alike
 from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple, dataclass
 from fastprof.analysis.experts.names import (
@@ -63,7 +63,7 @@ class ExpertWork:
     layer : [kernels], the layer of experts
     is_exact : bool [kernels], whether an operator or a layer tells, not only the kernel's name
     expert : [kernels], the expert, where it is a layer by itself
-    calls : the sizes of the calls of operators of each layer
+    calls : the sizes of the calls of operators of each layer, and how many there are
     exchanges : the split sizes of each layer
     """
 
@@ -71,7 +71,7 @@ class ExpertWork:
     layer: Values
     is_exact: Bools
     expert: Values
-    calls: dict[str, list[Sizes]]
+    calls: dict[str, list[tuple[Sizes, int]]]
     exchanges: dict[str, list[Shares]]
 
 
@@ -127,25 +127,25 @@ def _of_operators(profile: ProfileData) -> tuple[Int32, Int32]:
     return _path.innermost(ranges.parent, own), ranges.of_kernel
 
 
-def _outer_calls(profile: ProfileData) -> Iterator[tuple[int, Meaning]]:
-    """The outermost operators of experts: row of the range, and its meaning."""
-    ranges = profile.ranges
+def _calls(profile: ProfileData) -> dict[str, list[tuple[Sizes, int]]]:
+    """The sizes of the outermost operators of experts, and how many there are, by layer."""
+    ranges, layers = profile.ranges, _layers_of_ranges(profile)
     parts = np.array([*map(_operator, ranges.meanings), -1], np.int32)
     own = parts[ranges.label]
     rows = np.flatnonzero(own >= 0)
     around = _path.innermost(ranges.parent, own)
-    for row in rows[take(around, take(ranges.parent, rows.astype(np.int32))) < 0].tolist():
-        yield row, ranges.meanings[int(ranges.label[row])]
-
-
-def _calls(profile: ProfileData) -> dict[str, list[Sizes]]:
-    layers, result = _layers_of_ranges(profile), defaultdict(list)
-    for row, meaning in _outer_calls(profile):
+    rows = rows[take(around, take(ranges.parent, rows.astype(np.int32))) < 0]
+    kind, first = alike([ranges.label[rows], layers.ids[rows]])
+    counts = np.bincount(kind, minlength=len(first)).tolist()
+    result: dict[str, list[tuple[Sizes, int]]] = defaultdict(list)
+    for row, count in zip(rows[first].tolist(), counts, strict=True):
+        meaning = ranges.meanings[int(ranges.label[row])]
+        sizes = None if meaning.call is None else sizes_of(meaning.call)
         part = part_of_operator(meaning.name)
-        if meaning.call is not None and part in (PRODUCTS, WHOLE, ROUTING):
-            sizes = sizes_of(meaning.call)
-            if part != ROUTING or sizes.chosen is not None:
-                result[layers.at(row) or NOWHERE].append(sizes)
+        if sizes is not None and (
+            part in (PRODUCTS, WHOLE) or (part == ROUTING and sizes.chosen is not None)
+        ):
+            result[layers.at(row) or NOWHERE].append((sizes, count))
     return dict(result)
 
 
@@ -220,20 +220,21 @@ def rows_of_experts(
     of_calls = profile.source.range_columns.calls(_rows_of)
     rows = Values(take(of_calls.ids, profile.ranges.of_kernel), of_calls.values)
     chosen = np.flatnonzero((work.part == PRODUCTS) & (work.expert.ids >= 0) & (rows.ids >= 0))
-    step = steps.of_kernel
-    values = np.array([*rows.values, 0], np.int64)[rows.ids[chosen]]
-    sums: dict[tuple[str, int], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for kernel, count in zip(chosen.tolist(), values.tolist(), strict=True):
-        sums[work.layer.at(kernel), int(step[kernel])][work.expert.at(kernel)].append(count)
-    experts = {
-        layer: {name for (of, _), by in sums.items() if of == layer for name in by}
-        for layer, _ in sums
-    }
+    ids = [work.layer.ids[chosen], steps.of_kernel[chosen], work.expert.ids[chosen]]
+    group, first = alike([np.ascontiguousarray(each) for each in ids])
+    values = np.array([*rows.values, 0], np.float64)[rows.ids[chosen]]
+    means = np.bincount(group, values, len(first)) / np.bincount(
+        group, minlength=max(len(first), 1)
+    )
+    by_step: dict[tuple[str, int], list[int]] = defaultdict(list)
+    experts: dict[str, set[str]] = defaultdict(set)
+    for kernel, mean in zip(chosen[first].tolist(), means.tolist(), strict=True):
+        layer = work.layer.at(kernel)
+        by_step[layer, int(steps.of_kernel[kernel])].append(round(mean))
+        experts[layer].add(work.expert.at(kernel))
     result: dict[str, list[Shares]] = defaultdict(list)
-    for (layer, _), by_expert in sums.items():
-        n = _count(experts[layer])
-        means = [round(sum(each) / len(each)) for each in by_expert.values()]
-        result[layer].append(Shares((*means, *([0] * (n - len(means)))), None))
+    for (layer, _), own in by_step.items():
+        result[layer].append(Shares((*own, *([0] * (_count(experts[layer]) - len(own)))), None))
     return dict(result)
 
 
