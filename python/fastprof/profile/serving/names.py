@@ -83,9 +83,12 @@ class Iteration(NamedTuple):
 
 def iteration_of(name: str) -> Iteration | None:
     """The iteration that a range is, by its name; None for other ranges."""
-    return _told(name) if name.startswith(_BEGIN) else None
+    if not name.startswith(_BEGIN) or _TOO_LONG.search(name):
+        return None
+    return _told(name)
 
 
+_TOO_LONG: Final = regex(r"\d{16}")  # of a number of requests or tokens
 _BEGIN: Final = ("execute_", "step[", "[Executor] ", "prefill[", "decode[")
 
 

@@ -60,7 +60,11 @@ def test_the_name_of_an_iteration_tells_its_batch(name, stage, requests, tokens,
 
 
 @pytest.mark.parametrize(
-    "name", ["forward", "step 3", "step[3]", "execute", "ProfilerStep#3", "step[WARMUP bs=1]"]
+    "name",
+    [
+        *("forward", "step 3", "step[3]", "execute", "ProfilerStep#3", "step[WARMUP bs=1]"),
+        f"step[DECODE bs={10**16}]",
+    ],
 )
 def test_other_names_are_no_iterations(name):
     assert iteration_of(name) is None
