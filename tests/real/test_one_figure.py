@@ -105,13 +105,18 @@ def test_the_page_and_the_screen_print_these_figures(path: str) -> None:
     printed = {
         fact.name: (fact.value, fact.about) for fact in open_traces.first_section(path).facts
     }
-    assert printed["Step" if facts.has_steps else "Capture"][0] == quantity(step, "ns")
+    assert printed[facts.steps.word.capitalize() if facts.has_steps else "Capture"][0] == quantity(
+        step, "ns"
+    )
     assert printed["GPU busy"] == (share, busy)
     assert printed["GPU idle"][0] == idle
     for name in ("overview", "summary"):
         screen = " ".join(report(path, name).text(width=400).split())
         assert f"GPU busy {busy}, {share}, idle {idle}" in screen
-        assert f"{'step' if facts.has_steps else 'capture of'} {quantity(step, 'ns')}" in screen
+        assert (
+            f"{facts.steps.word if facts.has_steps else 'capture of'} {quantity(step, 'ns')}"
+            in screen
+        )
 
 
 @pytest.mark.parametrize("path", TRACES)

@@ -78,7 +78,8 @@ SENTENCES = {
     "nsys/fsdp_upload_2gpu_h100.sqlite": "The GPU copies parameters for 921 of 969 ms",
     "nsys/cudagraph_a100_nsys2024.sqlite": "The GPU is busy 100 % of the step. Whether",
     "kineto/sglang_graph_decode.json.gz": (
-        "The GPU is idle for 463 of 474 ms with work queued that waits for what the file does not"
+        "The GPU is idle for 463 of 474 ms an iteration with work queued that waits for what the "
+        "file does not"
     ),
     "kineto/sglang_graph_capture.json.gz": "here it works 11.0 us in 33.6 ms of calls.",
     "kineto/graph_replay_2024.json.gz": (

@@ -126,7 +126,6 @@ def test_without_two_profiler_steps_marks_precede_repetition(path: str, descript
             "nsys/ranges_rtx3070_nsys2025.sqlite",
             "'range Warm-up Step *' repeats but launches 62.8 %",
         ),
-        ("kineto/sglang_graph_decode.json.gz", "94.5 % of the GPU time repeats"),
         ("pyprof/vsr_a100_nsys2024.sqlite", "31.5 % of the GPU time repeats"),
     ],
 )

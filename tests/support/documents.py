@@ -8,6 +8,7 @@ from typing import NamedTuple
 from bench.generate import generate
 
 from fastprof.api.history import add_capture
+from support.engine_files import engine_trace
 from support.kineto_files import KinetoFile
 from support.memory_snapshots import Snapshot, frames
 
@@ -91,6 +92,7 @@ def write_files(folder: Path) -> None:
         trace.write(folder / "traces" / f"net{rank}.pt.trace.json.gz")
     for name in ("net.json.gz", "lenet.json.gz"):
         trace.write(folder / name)
+    engine_trace().write(folder / "engine.json.gz")
     snapshot = Snapshot()
     snapshot.allocate(4096, frames("train.py:7 main"))
     snapshot.write(folder / "snapshot.pickle")

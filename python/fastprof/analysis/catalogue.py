@@ -174,6 +174,28 @@ def copies() -> Report:
 
 
 @built_in
+def serving() -> Report:
+    from fastprof.analysis.roofline.columns import PEAKS
+    from fastprof.analysis.serving import columns
+
+    about = "serving engines: tokens per second, time per token by stage, idle between iterations"
+    more = {
+        "columns": (*columns.STAGES, *columns.IDLE),
+        "options": (columns.BY_CAUSE, *PEAKS),
+        "limit": None,
+    }
+    return _report("serving", about, columns, needs=("host", "costs", "contents"), **more)
+
+
+@built_in
+def experts() -> Report:
+    from fastprof.analysis.experts import columns
+
+    about = "mixtures of experts by layer: tokens, time, and how even the rows are"
+    return _report("experts", about, columns, options=(STEPS, WHERE), needs=("host", "costs"))
+
+
+@built_in
 def memory() -> Report:
     from fastprof.analysis.memory import columns
 

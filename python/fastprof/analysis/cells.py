@@ -28,6 +28,7 @@ _WITHIN_CELLS: Final = frozenset(
         *("process", "thread", "launch", "range", "step"),
         *("collective", "process_group", "group_size", "message_bytes", "message_type"),
         *("size", "size_class"),
+        *("stage", "batch", "tokens", "requests"),
     }
 )
 

@@ -47,6 +47,11 @@ KEY_NAMES: Final = {
     "group_size": "ranks of that group",
     "message_bytes": "size of a collective, as NCCL's tests define it",
     "message_type": "type of a collective's elements",
+    "stage": "stage of a serving engine: prefill, decode, mixed, draft, verify, sampling, "
+    "tokenizer, KV transfer; ~ before one that only the kernel's name or earlier requests suggest",
+    "batch": "what its iteration is of: 1 prefill of 888 tokens + 3 decode",
+    "tokens": "tokens that its iteration computes",
+    "requests": "requests of its iteration",
 }
 ALIASES: Final = {"class": "kind", "params": "shape", "module": "mod", "pid": "process"}
 

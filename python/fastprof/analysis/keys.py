@@ -130,8 +130,8 @@ def _dtype(profile: Columns) -> Values:
     return _column("params")(profile).mapped(of)
 
 
-def _of_message(name: str) -> Callable[[Columns], Values]:
-    """A key of communication kernels; CPU events and dict lines have none."""
+def _of_trace(name: str) -> Callable[[Columns], Values]:
+    """A key of the kernels of traces; CPU events and dict lines have none."""
     return lambda profile: (
         _as_values(profile.column(name)) if "start" in profile.names else unknown(len(profile))
     )
@@ -231,9 +231,13 @@ _MAKERS: Final[dict[str, Callable[[Columns], Values]]] = {
     "size": _column("copied"),
     "size_class": _size_class,
     "context": _column("context"),
-    "collective": _of_message("collective"),
-    "process_group": _of_message("process_group"),
-    "group_size": _of_message("group_size"),
-    "message_bytes": _of_message("message_bytes"),
-    "message_type": _of_message("message_type"),
+    "collective": _of_trace("collective"),
+    "process_group": _of_trace("process_group"),
+    "group_size": _of_trace("group_size"),
+    "message_bytes": _of_trace("message_bytes"),
+    "message_type": _of_trace("message_type"),
+    "stage": _of_trace("stage"),
+    "batch": _of_trace("batch"),
+    "tokens": _of_trace("tokens"),
+    "requests": _of_trace("requests"),
 }

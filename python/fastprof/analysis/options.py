@@ -15,8 +15,9 @@ def by(default: str) -> Option:
 
 STEPS: Final = Option(
     "steps",
-    "what a step is: ProfilerStep, range:REGEX, DataLoader, Optimizer.step, graph, repetition, "
-    "anchor:REGEX (an operator or kernel) or none (default: the first that applies)",
+    "what a step is: ProfilerStep, iteration (of a serving engine), range:REGEX, DataLoader, "
+    "Optimizer.step, graph, repetition, anchor:REGEX (an operator or kernel) or none (default: "
+    "the first that applies)",
     "SOURCE",
     shorthand=Option(
         "step_range",

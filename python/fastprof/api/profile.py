@@ -275,6 +275,14 @@ class Profile(ProfileData):
         """Copies and memsets: `profile.copies(by=["direction", "size"])`; see `report`."""
         return self.report("copies", by=by, **options)
 
+    def serving(self, idle: bool = False, **options: Unpack[report_options.PeakOptions]) -> Table:
+        """Tokens per second and times by stage of an engine: `profile.serving()`; see `report`."""
+        return self.report("serving", idle=idle, **options)
+
+    def experts(self, **options: Unpack[report_options.PartOptions]) -> Table:
+        """Mixtures of experts by layer: `profile.experts().sort("imbalance")`; see `report`."""
+        return self.report("experts", **options)
+
     def overlap(
         self, by: str | Sequence[str] | None = None, **options: Unpack[report_options.PartOptions]
     ) -> Table:

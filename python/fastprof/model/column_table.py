@@ -34,7 +34,7 @@ class ColumnInfo:
     is_long : bool
         Aligned reports give it a share of the spare width if neither kernel nor params is chosen.
     on_request : bool
-        Needs the file read again; not part of complete tables.
+        Not part of complete tables: needs the file read again, or is unknown in most traces.
     """
 
     key: str
@@ -112,6 +112,10 @@ TRACE_COLUMNS: Final = (
     _requested("group_size", "GroupSize", "number", "ranks of the process group"),
     _requested("message_bytes", "MessageBytes", "number", "size of the collective in bytes"),
     _requested("message_type", "MessageType", "text", "type of the collective's elements"),
+    _requested("stage", "Stage", "text", "stage of a serving engine: prefill, decode, mixed, ..."),
+    _requested("batch", "Batch", "text", "what the engine's iteration is of: 1 prefill + 3 decode"),
+    _requested("tokens", "Tokens", "number", "tokens that the engine's iteration computes"),
+    _requested("requests", "Requests", "number", "requests of the engine's iteration"),
     _traced("registers", "Registers", "number", "registers per thread"),
     _traced("shared_memory", "SharedMemory", "number", "shared memory per block in bytes"),
     _traced("graph_id", "GraphId", "number", "CUDA graph of the kernel"),

@@ -159,6 +159,7 @@ class ProfileData:
             `range`, `repetition`, `DataLoader`, `Optimizer.step`, `graph`, `none`.
 
             - `ProfilerStep`: the ranges of torch.profiler's schedule
+            - `iteration`: the iterations that a serving engine marks, each to the next
             - `range`: your outermost range whose label, numbers folded, repeats, and that launches
               at least 90 % of the GPU time
             - `range:REGEX`: your outermost ranges whose label the expression is found in; without

@@ -27,6 +27,7 @@ from fastprof.profile.coverage import Contents, Coverage, RowCalls, contents_of,
 from fastprof.profile.instances import HostEvents, Threads, host_events_of
 from fastprof.profile.lookups import Lookups
 from fastprof.profile.range_columns import Paths, RangeColumns, paths_of
+from fastprof.profile.serving import stages
 from fastprof.profile.source import ProfileSource
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 from fastprof.profile.steps.window import Window, inside, window_of
@@ -113,6 +114,8 @@ class TraceSource(ProfileSource):
             return self.timeline.launch_ends()
         if name in collectives.COLUMNS:
             return self.messages.column(name)
+        if name in stages.COLUMNS:
+            return stages.column_of_stages(self._lookups, name)
         return _MAKERS[name](self._lookups)
 
     def steps(self, source: str | None) -> StepsOfKernels:

@@ -17,6 +17,7 @@ from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import Trace
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.gpu_work import copy_directions, names
+from fastprof.profile.serving.names import has_iterations
 
 FORWARD, BACKWARD, RECOMPUTE = "forward", "backward", "recompute"
 OPTIMIZER, ZERO_GRAD = "optimizer", "zero_grad"
@@ -103,7 +104,9 @@ def _step_phase(name: str) -> str | None:
 def _of_chains(lookups: PhaseInputs) -> SharedValues:
     """A phase, or _MOVED, for the chain of labels around each kernel."""
     of_chain = lookups.folds(_has_phase, lookups.own_paths, _Chain(), _within)
-    return of_chain.mapped(_phase)
+    # Engines use operators of optimizers too, to copy many tensors at once.
+    is_engine = has_iterations(lookups.attribution.meanings)
+    return of_chain.mapped(_phase_in_engine if is_engine else _phase)
 
 
 class _Chain(NamedTuple):
@@ -135,6 +138,11 @@ def _within(around: _Chain, meaning: Meaning) -> _Chain:
             is_optimizer = _OPTIMIZER.match(meaning.call.op) is not None
         moves = moves and meaning.call.op in _MOVES
     return _Chain(turn, step or _step_phase(meaning.name), is_optimizer, moves, False)
+
+
+def _phase_in_engine(chain: _Chain) -> str:
+    """As `_phase`; what only optimizers use elsewhere is a call like others."""
+    return _phase(chain._replace(is_optimizer=None if chain.is_optimizer else chain.is_optimizer))
 
 
 def _phase(chain: _Chain) -> str:

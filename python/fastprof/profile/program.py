@@ -93,13 +93,14 @@ class _Mark:
 _ENGINES: Final = (
     _Mark(
         SERVING, "SGLang", r"\bsgl_(?:hip|kernel)|_sgl_|7sgl_hip",
-        r"\bsglang/|^sglang_|^sgl_kernel::",
-        ("sgl_", "sglang"),
+        r"\bsglang/|^sglang_|^sgl_kernel::|^step.[A-Z_0-9]+ bs=\d|^scheduler.run_batch$",
+        ("sgl_", "sglang", " bs=", "run_batch"),
     ),
     _Mark(
         SERVING, "vLLM", r"\bvllm::|_ZN4vllm|\bpaged_attention_v[12]|\breshape_and_cache",
-        r"(?:^|/)vllm/|^_?vllm(?:_\w+)?::",
-        ("vllm", "paged_attention", "reshape_and_cache"),
+        r"(?:^|/)vllm/|^_?vllm(?:_\w+)?::|^execute_context_\d+\(|^execute_new_\d+_cached_\d"
+        r"|^gpu_model_runner: ",
+        ("vllm", "paged_attention", "reshape_and_cache", "execute_", "gpu_model_runner"),
     ),
     _Mark(
         SERVING, "text-generation-inference", "", r"(?:^|/)text_generation_server/",
@@ -110,8 +111,8 @@ _ENGINES: Final = (
     ),
     _Mark(
         SERVING, "TensorRT-LLM", r"\btensorrt_llm::|_ZN12tensorrt_llm",
-        r"(?:^|/)tensorrt_llm/|^trtllm::|^tensorrt_llm",
-        ("tensorrt_llm", "trtllm"),
+        r"(?:^|/)tensorrt_llm/|^trtllm::|^tensorrt_llm|^\[Executor\] _forward_step",
+        ("tensorrt_llm", "trtllm", "_forward_step"),
     ),
     _Mark(SERVING, "xDiT", "", r"(?:^|/)xfuser/", ("xfuser",)),
     _Mark(

@@ -35,6 +35,7 @@ coverage_of_kernels
 cpu_samples
 cpu_switches
 devices
+experts
 export
 find
 find_steps
@@ -60,6 +61,7 @@ report
 repro
 roofline
 rows
+serving
 source
 steps
 summary

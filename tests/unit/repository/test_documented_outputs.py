@@ -8,7 +8,7 @@ import pytest
 
 from fastprof.cli import main
 from support import commands
-from support.documents import blocks, write_files
+from support.documents import ROOT, blocks, write_files
 from support.real_data import data_dir, real
 
 
@@ -59,6 +59,13 @@ def test_documents_have_reports_of_the_demo(page: str, command: str, folder: Pat
     typed, *shown = printed(page, f"$ fastprof {command}")
     lines, _ = run(folder, *typed.split()[2:])
     assert missing(shown, lines) == []
+
+
+def test_the_report_of_an_engine_is_that_of_the_command(folder: Path) -> None:
+    text = (ROOT / "docs" / "reports.md").read_text()
+    command, *shown = text[text.index("$ fastprof serving engine") :].split("\n```")[0].splitlines()
+    lines, _ = run(folder, *command.split()[2:])
+    assert [line.rstrip() for line in shown] == lines
 
 
 def test_the_columns_have_the_coverage_of_the_demo(folder: Path) -> None:

@@ -357,6 +357,7 @@ CALLED_FROM_OUTSIDE = {
     "whatif": "docs/replay.md",
     "write_perfetto": "docs/guide.md",
     "ranges_table": "docs/reports.md",
+    "serving": "docs/serving.md",
     "open_at": "the C core's tree, which a property test asks one instant at a time",
 }
 

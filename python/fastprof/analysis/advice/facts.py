@@ -86,7 +86,14 @@ class Facts:
     @property
     def per_step(self) -> str:
         """`per step`, or `in the capture`: what the times of findings are for."""
-        return "per step" if self.has_steps else f"in the {self.steps.unit}"
+        return f"per {self.steps.word}" if self.has_steps else f"in the {self.steps.unit}"
+
+    @property
+    def a_step(self) -> str:
+        """`a step`, `an iteration` of an engine, or `the capture`."""
+        if not self.has_steps:
+            return "the capture"
+        return f"{'an' if self.steps.word == 'iteration' else 'a'} {self.steps.word}"
 
     @property
     def n_steps(self) -> int:

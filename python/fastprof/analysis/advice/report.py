@@ -188,7 +188,7 @@ def _lead(facts: Facts, plan: Plan) -> Iterator[str]:
     base, step = plan.base, plan.step
     yield ", ".join(filter(None, [gpus, facts.steps.description]))
     length = quantity(round(facts.step_ns), "ns")
-    text = f"{facts.steps.unit} {length}" if facts.has_times else f"GPU time {length}"
+    text = f"{facts.steps.word} {length}" if facts.has_times else f"GPU time {length}"
     if step.is_unrecorded:
         text += f", without the recorder {quantity(round(step.ns), 'ns')}"
     total = sum(saving.ns for saving in plan.savings)
@@ -322,8 +322,7 @@ def _concerned(facts: Facts, step: Step, finding: Finding) -> float:
 def _effect(facts: Facts, step: Step, saving: Saving) -> str:
     """What a change saves, and with those that it needs."""
     finding, share = saving.finding, "at most" if saving.is_bound else "about"
-    unit = "a step" if facts.has_steps else "the capture"
-    text = finding.effect or f"Without this, {unit} would take {{saving}} less."
+    text = finding.effect or f"Without this, {facts.a_step} would take {{saving}} less."
     own = saving.alone if saving.together else saving.ns
     most = _MORE_ESTIMATED if step.is_unrecorded else _MORE
     more = own > most * _concerned(facts, step, finding)
@@ -362,7 +361,7 @@ def _without_work(facts: Facts) -> str:
 
 def _close(facts: Facts, step: Step) -> str:
     """No finding saves much: why not."""
-    unit = "step" if facts.has_steps else "capture"
+    unit = facts.steps.word if facts.has_steps else "capture"
     if not facts.has_times:
         missing = "no step has all of its GPU work in the file: --steps names another mark"
         if "start" not in facts.profile.names:
@@ -459,7 +458,7 @@ _LEAST: Final = 0.1  # of the time of a cause; places below are not named
 def part_of_step(facts: Facts, ns: float, step: Step | None = None) -> str:
     """`47 of 209 ms a step`; of a step as recorded if None."""
     step = step or Step(facts.step_ns)
-    every = " a step" if facts.has_steps else ""
+    every = f" {facts.a_step}" if facts.has_steps else ""
     without = " (without the recorder)" if step.is_unrecorded else ""
     unit = scale_of("ns", step.ns).name
     return f"{rounded(ns, step.ns)} of {rounded(step.ns, step.ns)} {unit}{every}{without}"

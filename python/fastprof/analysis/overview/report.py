@@ -27,6 +27,7 @@ from fastprof.analysis.roofline.utilisation import devices_with
 from fastprof.analysis.summary.report import headline
 from fastprof.errors import ReportError
 from fastprof.model.columns import Ints
+from fastprof.model.devices import Device
 from fastprof.model.heading import printable
 from fastprof.model.metadata import FORMATS
 from fastprof.model.numbers import quantity
@@ -76,6 +77,8 @@ def overview(
         cells = cells_of(profile)
         tables = work_tables(cells, facts.steps, devices)
         lines, of_steps = headline(profile, facts.steps, devices)
+        if facts.steps.source == "iteration":
+            lines[1:1] = _engine(profile, devices)
         give_back()  # findings take the most
         table = findings(facts)
         idle = idling.result()
@@ -121,6 +124,13 @@ def _known(profile: ProfileData) -> tuple[str, ...]:
         return ()
     shares = (f"{depth} {time / coverage.total:.0%}" for depth, time in coverage.known.items())
     return (f"known of the GPU time: {', '.join(shares)}",)
+
+
+def _engine(profile: ProfileData, devices: Mapping[int, Device]) -> list[str]:
+    """What a serving engine does, stage by stage. Few traces need its module."""
+    from fastprof.analysis.serving.report import opening
+
+    return opening(profile, devices)
 
 
 def _idle(facts: Facts) -> Table:
@@ -175,6 +185,8 @@ def _proposed(facts: Facts, tables: Mapping[str, Table]) -> Iterator[tuple[str, 
     if n := tables["findings"].n_rows:
         yield "advise {}", f"evidence and remedies of {'all ' * (n > 1)}{n} finding{'s' * (n > 1)}"
     yield "report {}", "charts and all tables, as an HTML page"
+    if facts.steps.source == "iteration":
+        yield "serving {}", "tokens, stages and idle time of the engine"
     by_line = tables["lines"].n_rows > 0
     if facts.has_times:
         times, step = facts.times, max(facts.step_ns, 1)
@@ -350,8 +362,9 @@ class Overview(Tables):
         yield ""
 
     def _step(self) -> str:
-        unit = self.facts["steps"]["unit"]
-        name = "a step" if unit == "step" else f"the {unit}"
+        steps = self.facts["steps"]
+        name = "a step" if steps["unit"] == "step" else f"the {steps['unit']}"
+        name = "an iteration" if steps["source"] == "iteration" else name
         is_unrecorded = self["findings"].facts["without_recorder_ns"] is not None
         without = " without the recorder" if is_unrecorded else ""
         return f"{name} of {quantity(self.facts['findings_of_ns'], 'ns')}{without}"

@@ -133,7 +133,7 @@ def _of_windows(
     gpus = gpu_names(profile.about, profile.column("device"))
     lead = (
         *filter(None, [", ".join(filter(None, [gpus, steps.description])), steps.left_out]),
-        *part_lines(of_gpus, steps.unit, n_more),
+        *part_lines(of_gpus, steps.word, n_more),
         *recorder_lines(profile, steps),
         *outlier_lines(outliers, int(outlier.sum()), windows, number, clocks),
         "",
@@ -236,7 +236,7 @@ def lengths(windows: Windows, columns: Mapping[str, Int64]) -> list[dict[str, An
 def part_lines(mappings: Sequence[Mapping[str, Any]], unit: str, n_more: int) -> Iterator[str]:
     """A line per GPU.
 
-    unit : what the lengths are of, see `StepsOfKernels.unit`
+    unit : what the lengths are of, see `StepsOfKernels.word`
     n_more : GPUs that are not in `found`
     """
     pids = {mapping["pid"] for mapping in mappings}

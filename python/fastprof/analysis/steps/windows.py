@@ -407,7 +407,7 @@ class StepMeans(NamedTuple):
     times : by the names of `steps_windows.TIMES`, ns; busy and idle add up to `wall`
     kernels : kernels, graphs, copies and memsets that a step launches
     is_step : False if the capture is one step
-    unit : what the figures are of: step, capture, steady part or part
+    unit : what the figures are of: step, iteration, capture, steady part or part
     """
 
     n_steps: int
@@ -435,15 +435,15 @@ class StepMeans(NamedTuple):
     def text(self) -> str:
         """One line: length, busy and idle time."""
         wall = quantity(self.wall, "ns")
-        if self.unit != "step":
+        if self.unit not in ("step", "iteration"):
             length = f"{self.unit} of {wall}"
         elif self.n_steps > 1:
             length = (
-                f"step {wall} (median {quantity(self.median, 'ns')}, "
+                f"{self.unit} {wall} (median {quantity(self.median, 'ns')}, "
                 f"{quantity(self.least, 'ns')} to {quantity(self.most, 'ns')})"
             )
         else:
-            length = f"step {wall}"
+            length = f"{self.unit} {wall}"
         share = self.busy / self.wall if self.wall else 0.0
         return (
             f"{length}, {self.kernels:.0f} kernels and copies; GPU busy "
@@ -456,7 +456,7 @@ class StepMeans(NamedTuple):
         if not self.is_step:
             of = f"mean of {several[0]}, each " if several else ""
             return f"{of}from its first to its last work; copies count as work"
-        steps = [f"{self.n_steps} steps"] if self.n_steps > 1 else []
+        steps = [f"{self.n_steps} {self.unit}s"] if self.n_steps > 1 else []
         of = f"mean of {' on '.join([*steps, *several])}, each " if steps or several else ""
         return f"{of}from the end of GPU work before to the end of its own; copies count"
 
@@ -485,5 +485,5 @@ def _step_means(profile: ProfileData, steps: StepsOfKernels) -> StepMeans | None
         times=mean_times(windows),
         kernels=np.count_nonzero(take(is_counted, steps.of_kernel, False)) / len(windows),
         is_step=steps.source != "none",
-        unit=steps.unit,
+        unit=steps.word,
     )

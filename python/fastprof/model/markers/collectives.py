@@ -71,6 +71,9 @@ class Collective:
         Ranks of the process group; empty if not recorded or, for large groups, cut.
     source, target : int or None
         The rank that sends and the rank that receives a message.
+    given_rows, got_rows : tuple of int
+        Rows that this rank sends to and receives from each rank of an all-to-all of uneven parts;
+        empty if not recorded, for even parts, and for lists that are cut.
     """
 
     name: str
@@ -82,6 +85,8 @@ class Collective:
     members: tuple[int, ...] = ()
     source: int | None = None
     target: int | None = None
+    given_rows: tuple[int, ...] = ()
+    got_rows: tuple[int, ...] = ()
 
 
 def recorded(pairs: str) -> Collective | None:
@@ -108,14 +113,16 @@ def recorded(pairs: str) -> Collective | None:
         dtype=None if plain is None else _TYPES.get(plain, plain),
         ranks=_count(fields.get("Group size")),
         group=(f"{group} {about}" if described else group) if isinstance(group, str) else None,
-        members=_members(fields.get("Process Group Ranks")),
+        members=_numbers(fields.get("Process Group Ranks")),
         source=_count(fields.get("Src Rank")),
         target=_count(fields.get("Dst Rank")),
+        given_rows=_numbers(fields.get("In split size")),
+        got_rows=_numbers(fields.get("Out split size")),
     )
 
 
-def _members(text: Any) -> tuple[int, ...]:
-    """The ranks in `[0, 1, 2]`; none of a list that is cut."""
+def _numbers(text: Any) -> tuple[int, ...]:
+    """The numbers in `[0, 1, 2]`; none of a list that is cut."""
     parts = text.strip("[]").split(",") if isinstance(text, str) else []
     numbers = [part.strip() for part in parts]
     is_whole = all(part.isdigit() and len(part) < 10 for part in numbers)

@@ -72,7 +72,7 @@ def _shown_keys(table: Table) -> Iterator[str]:
 
 def _of_step(source: PageSource, table: Table) -> Iterator[Fact]:
     facts = source.facts
-    unit = facts.steps.unit
+    unit = facts.steps.word
     if not facts.has_times:
         yield Fact("GPU time", quantity(facts.step_ns, "ns"), "dict lines contain no times")
         return
@@ -116,7 +116,7 @@ def _of_savings(facts: Facts, table: Table) -> Iterator[Fact]:
     saving, share = table.total["saving_ns"], table.total["share"]
     if saving:
         name = "Findings save at most" if table.facts["is_bound"] else "Findings save"
-        whole, length = f"the {facts.steps.unit}", table.facts["without_recorder_ns"]
+        whole, length = f"the {facts.steps.word}", table.facts["without_recorder_ns"]
         if length is not None:
             whole = f"the {quantity(length, 'ns')} without the recorder"
         yield Fact(name, quantity(saving, "ns"), f"{share:.0%} of {whole}")
@@ -220,13 +220,13 @@ def _chart(
     step : int32 [rows], rows of the steps
     """
     number = facts.steps.number[step]
-    unit = "each step" if facts.has_steps else f"the {facts.steps.unit}"
+    unit = f"{'each' if facts.has_steps else 'the'} {facts.steps.word}"
     where = f", GPU {lane.device}, process {lane.pid}" if is_named else ""
     return Chart(
         "bars",
         f"What the GPU does in {unit}{where}",
         {
-            "unit": facts.steps.unit,
+            "unit": facts.steps.word,
             "labels": number.tolist() if facts.has_steps else [""],
             "parts": [{"name": name, "color": [group, color]} for name, group, color, _ in parts],
         },

@@ -22,12 +22,19 @@ _TABLES: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
     ("Copies and memsets", "copies", {}),
     ("Collectives", "overlap", {}),
 )
+_OF_ENGINE: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
+    ("Stages of the engine", "serving", {}),
+    ("Idle time of iterations", "serving", {"idle": True}),
+)
 
 
 def section(source: PageSource) -> Section:
     """The reports. One without rows, or with work without a layer, line or range alone, gives its
     first note: what to record."""
-    made = [(caption, source.table(name, **options)) for caption, name, options in _TABLES]
+    wanted = _TABLES
+    if source.facts.steps.source == "iteration":
+        wanted = (*wanted, *_OF_ENGINE)
+    made = [(caption, source.table(name, **options)) for caption, name, options in wanted]
     return Section(
         "tables",
         "Tables",

@@ -32,7 +32,8 @@ class StepsOfKernels:
     ----------
     source : str
         What marks the steps: `ProfilerStep`, `range step *` (a range, its numbers folded),
-        `range:REGEX`, `repetition`, `DataLoader`, `Optimizer.step`, `graph`, `anchor:REGEX`;
+        `range:REGEX`, `iteration` (of a serving engine), `repetition`, `DataLoader`,
+        `Optimizer.step`, `graph`, `anchor:REGEX`;
         `none`: the capture is one step; `steady`: what follows the start-up is one step; `part`:
         the part of `Profile.trim` is one step.
     description : str
@@ -76,6 +77,8 @@ class StepsOfKernels:
         What the trace lacks of the steps, in a line; "" if nothing that changes the answer.
     left_out : str
         What of the capture is left out before steps are told, in a line; "" if nothing is.
+    labels : tuple of str
+        [steps] For `iteration`, the name of the range of each; else empty.
     """
 
     source: str
@@ -95,8 +98,12 @@ class StepsOfKernels:
     before_first: int = 0
     confidence: float | None = None
     left_out: str = ""
+<<<<<<< HEAD
     lost: Int64 | None = None
     incomplete: str = ""
+=======
+    labels: tuple[str, ...] = ()
+>>>>>>> serving
 
     def __len__(self) -> int:
         return len(self.number)
@@ -105,6 +112,11 @@ class StepsOfKernels:
     def unit(self) -> str:
         """What a row is: step, capture, steady part or part."""
         return _UNITS.get(self.source, "step")
+
+    @property
+    def word(self) -> str:
+        """What texts call a row: `unit`, but the iterations of an engine."""
+        return self.source if self.source == "iteration" else self.unit
 
     @property
     def _known(self) -> Int64:
@@ -170,6 +182,8 @@ def steps_of_kernels(
     ends_known: bool = True,
     starts_known: bool | None = None,
     may_be_cut: int | None = None,
+    are_closed: bool = False,
+    are_alike: bool = True,
     confidence: float | None = None,
 ) -> StepsOfKernels:
     """Assign the kernels to steps, of which those of one process do not overlap.
@@ -178,6 +192,9 @@ def steps_of_kernels(
     starts_known : whether its start is; by default as `ends_known`
     may_be_cut : the step that the capture may cut: 0 the first, -1 the last; None if ranges mark
         both ends of each step
+    are_closed : whether the program closed all steps, whose numbers of kernels may differ: none is
+        cut
+    are_alike : whether the steps do alike work, so that a long first one is a warm-up
     """
     starts_known = ends_known if starts_known is None else starts_known
     of_kernel = take(step_of_launches(trace, steps), trace.kernels.launch)
@@ -198,10 +215,10 @@ def steps_of_kernels(
         gpu_length[rows[1:]] = np.diff(ends)
         # With clocks that differ, the work may end before its range starts.
         gpu_length[first] = ends[0] - begin if NO_TIME != begin <= ends[0] else -1
-        is_slow[first], slow = _is_warm_up(gpu_length[rows])
+        is_slow[first], slow = _is_warm_up(gpu_length[rows]) if are_alike else (False, "")
         reasons = {int(first): slow} if slow else {}
         for place in (0, -1) if may_be_cut is None else (may_be_cut,):
-            if _has_less(counts[rows], place, may_be_cut is None):
+            if not are_closed and _has_less(counts[rows], place, may_be_cut is None):
                 is_cut[rows[place]] = True
                 reasons.setdefault(int(rows[place]), _CUT[place])
         if before == NO_TIME or gpu_length[first] < 0:

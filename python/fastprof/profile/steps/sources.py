@@ -20,10 +20,12 @@ from fastprof.profile import gpu_work
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.costs import Costs
 from fastprof.profile.instances import RangeInstances
+from fastprof.profile.serving.names import has_iterations
 from fastprof.profile.steps import marks, ranges, repetition
 from fastprof.profile.steps import marks as anchors
 from fastprof.profile.steps import ranges as labels
 from fastprof.profile.steps import window as startup
+from fastprof.profile.steps.iterations import find_iterations
 from fastprof.profile.steps.kernel_steps import (
     StepsOfKernels,
     one_step,
@@ -34,7 +36,7 @@ from fastprof.profile.steps.losses import with_losses
 from fastprof.profile.steps.window import Window, inside, span, within
 
 FORMS: Final = (
-    "ProfilerStep, range, range:REGEX, DataLoader, Optimizer.step, graph, repetition, "
+    "ProfilerStep, range, range:REGEX, DataLoader, Optimizer.step, graph, repetition, iteration, "
     "anchor:REGEX, anchor:REGEX>5ms or none"
 )
 _SEVERAL: Final = 4  # names in a line
@@ -155,6 +157,10 @@ def _by_source(
 
 def _automatic(kernels: StepInputs) -> StepsOfKernels:
     """The steps of the first source that applies; else what follows the start-up, as one step."""
+    engine = _by_iterations(kernels)
+    # Ranges ProfilerStep#N may be around several iterations, or each around one.
+    if isinstance(engine, StepsOfKernels) and len(engine) >= len(kernels.trace.about.steps):
+        return engine
     result = _by_profiler(kernels)
     # A single step is no period; the capture may contain several unmarked ones.
     if isinstance(result, StepsOfKernels) and len(result) > 1:
@@ -184,9 +190,11 @@ def _repeating(kernels: StepInputs, reasons: list[str]) -> StepsOfKernels | None
 
 
 def startup_of(kernels: StepInputs) -> startup.Startup | None:
-    """The start-up; None if ranges `ProfilerStep#N` mark steps, or if a window is given."""
+    """The start-up; None if ranges `ProfilerStep#N` or an engine mark steps, or in a window."""
     trace, meanings = kernels.trace, kernels.attribution.meanings
     if not len(trace.kernels) or kernels.window is not None or len(trace.about.steps) > 1:
+        return None
+    if has_iterations(meanings):
         return None
     return startup.find(trace, meanings, kernels.names[1], _launched_time(trace))
 
@@ -239,6 +247,23 @@ def _by_profiler(kernels: StepInputs) -> StepsOfKernels | str:
     texts = [f"ProfilerStep#{number}" for number in steps.number.tolist()]
     description = ranges.described(ranges.Marked(steps, texts))
     return steps_of_kernels(trace, steps, "ProfilerStep", description)
+
+
+def _by_iterations(kernels: StepInputs) -> StepsOfKernels | str:
+    trace, meanings = kernels.trace, kernels.attribution.meanings
+    marked = find_iterations(trace, meanings) if has_iterations(meanings) else None
+    if marked is None:
+        return (
+            "expected ranges of a serving engine such as execute_context_1(888)_generation_0(0) "
+            "or step[DECODE bs=32], found none"
+        )
+    are_closed = bool((marked.closed != NEVER).all())
+    steps = steps_of_kernels(
+        trace, marked.steps, "iteration", marked.description,
+        ends_known=False, starts_known=True, may_be_cut=-1,
+        are_closed=are_closed, are_alike=len(set(marked.stages)) == 1,
+    )  # fmt: skip
+    return replace(steps, labels=tuple(marked.labels))
 
 
 def _by_repeated_range(kernels: StepInputs) -> StepsOfKernels | str:
@@ -345,6 +370,7 @@ def _launched_time(trace: Trace) -> Int64:
 
 _FINDERS: Final[dict[str, Callable[[StepInputs], StepsOfKernels | str]]] = {
     "ProfilerStep": _by_profiler,
+    "iteration": _by_iterations,
     "range": _by_repeated_range,
     "repetition": _by_repetition,
     **{source: partial(_by_requested_mark, source=source) for source in _MARKS},

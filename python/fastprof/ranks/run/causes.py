@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._system.classes import NamedTuple
+from fastprof.analysis.experts.names import is_of_experts
 from fastprof.analysis.idle.causes import CAUSES
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.ranks.run.peers import Peers
@@ -32,6 +33,7 @@ _FAR_BACK: Final = 400  # waits searched for the last common one
 _GOES_ON: Final = 0.1  # of the waits before the steps that count come again in these
 _QUEUED: Final = 0.1  # of the lateness: a shorter time in the queue of a stream does not count
 _DENSE: Final = 10_000  # labels: so many are added up in an array of all
+_LONGER: Final = 1.05  # experts against other work: they have more rows
 _EQUAL: Final = 0.02  # kernels of equal shapes: fewer differ in number
 
 
@@ -164,6 +166,7 @@ class _Explainer:
         self._key = np.array(
             [keys.setdefault(label._replace(shape=""), len(keys)) for label in self.labels] or [0]
         )
+        self._of_experts = np.array([is_of_experts(of.op) for of in self.labels] or [False])
         self._name = np.array([_NAME_OF_KIND.get(of.kind, of.kind) for of in self.labels] or [0])
 
     def waited(self) -> npt.NDArray[np.float64]:
@@ -316,7 +319,10 @@ class _Explainer:
         name = self._name[labels]
         work = (name == _SLOWER).nonzero()[0]
         if len(work):
-            name[work[self._is_uneven(labels[work], ranks)]] = _UNEVEN
+            uneven = self._is_uneven(labels[work], ranks)
+            if self._of_experts[labels[work]].any():
+                uneven |= self._have_more_rows(labels[work], one, other)
+            name[work[uneven]] = _UNEVEN
         ns = np.bincount(name, apart, len(_NAMES)).tolist()
         order = apart.argsort(kind="stable")  # the one that differs most is the last of a name
         most = dict(zip(name[order].tolist(), labels[order].tolist(), strict=True))
@@ -334,6 +340,22 @@ class _Explainer:
             key = self._key[labels]
             differs = np.isin(key, key[differs])
         return differs
+
+    def _have_more_rows(
+        self, labels: Int64, one: tuple[Int64, Int64], other: tuple[Int64, Int64]
+    ) -> Bools:
+        """[labels] Whether experts take longer than equal kernels by more than other work does.
+
+        Shapes of fused layers are those of all tokens: how many rows their experts get, only the
+        time tells.
+        """
+        n = len(self.labels)
+        own, usual = (np.bincount(ids, ns, n) for ids, ns in (one, other))
+        rest = (self._name == _SLOWER) & ~self._of_experts
+        rate = own[rest].sum() / usual[rest].sum() if usual[rest].any() else 1.0
+        longer = own[labels] > _LONGER * max(rate, 1.0) * usual[labels]
+        result: Bools = longer & self._of_experts[labels] & (usual[labels] > 0)
+        return result
 
     def _counts_of(self, rank: int, labels: Int64) -> Int64:
         """The kernels of a rank of some labels, in a counted step on average times 100."""

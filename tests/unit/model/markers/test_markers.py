@@ -453,6 +453,14 @@ def test_a_recorded_collective_is_a_call_of_c10d_with_its_sizes():
     )
 
 
+def test_split_sizes_are_the_rows_of_each_rank():
+    even, cut = {"In split size": "[]"}, {"In split size": "[1, 2, ...]"}
+    told = {"In split size": "[3, 0, 5]", "Out split size": "[1, 1, 1]"}
+    found = [recorded(**sizes).collective for sizes in (told, even, cut)]
+    assert [each.given_rows for each in found] == [(3, 0, 5), (), ()]
+    assert found[0].got_rows == (1, 1, 1)
+
+
 @pytest.mark.parametrize(
     "name, op, values",
     [

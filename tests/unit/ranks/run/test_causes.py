@@ -96,6 +96,27 @@ def test_more_calls_are_uneven_work():
     assert_found(run, "uneven work", USUAL)
 
 
+def slower_experts(times):
+    """A run in which rank 2 takes times[0] more for its experts, and times[1] for other work."""
+
+    def step(rank, number):
+        experts, rest = times if rank.path == "rank2.json" else (0, 0)
+        rank.work(USUAL + experts, "moe_forward", layer="layers.3.moe", shape="[64,8]")
+        rank.work(USUAL + rest, "addmm", shape="[8,8]")
+
+    return built(lambda rank, number: None, step=step)
+
+
+def test_fused_experts_that_take_longer_have_more_rows():
+    run = slower_experts((200_000, 0))
+    assert assert_found(run, "uneven work", 200_000).where == "layers.3.moe moe_forward [64,8]"
+
+
+def test_experts_on_a_slower_gpu_take_longer_as_other_work_does():
+    run = slower_experts((100_000, 100_000))
+    assert_found(run, "slower GPU", 200_000)
+
+
 def test_copies():
     run = built(lambda rank, number: rank.work(100_000, "Memcpy HtoD", kind=1))
     assert assert_found(run, "copies", 100_000).where == "Memcpy HtoD"

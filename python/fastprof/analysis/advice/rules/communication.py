@@ -76,7 +76,7 @@ def late_ranks(facts: Facts) -> Iterator[Finding]:
     distributed = facts.profile.about.distributed
     size = None if distributed is None else distributed.world_size
     of_all = f"the files of all {size}" if size and size > 1 else "the files of all ranks"
-    time = f"{quantity(round(waits), 'ns')} {'a step' if facts.has_steps else 'of the capture'}"
+    time = f"{quantity(round(waits), 'ns')} {facts.a_step if facts.has_steps else 'of the capture'}"
     yield Finding(
         what="The GPU waits for other ranks in collectives.",
         where=", ".join(f"{name} {share:.0%}" for name, share in facts.top("op", late)),

@@ -1,0 +1,1 @@
+"""Serving engines: their iterations, and the stage of each kernel."""
