@@ -98,12 +98,9 @@ class StepsOfKernels:
     before_first: int = 0
     confidence: float | None = None
     left_out: str = ""
-<<<<<<< HEAD
     lost: Int64 | None = None
     incomplete: str = ""
-=======
     labels: tuple[str, ...] = ()
->>>>>>> serving
 
     def __len__(self) -> int:
         return len(self.number)
