@@ -31,6 +31,7 @@ FOLDERS: Final = {
     "store": "*.[ps]*",  # *.parquet; history.sqlite
     "baseline": "*.[pjs]*",  # history.sqlite; of earlier versions: baseline.parquet, ...
     "source": "**/*.py",
+    "compiled": "**/*.[pjl]*",  # artefacts of torch.compile: *.py, *.json, *.log
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from operator import itemgetter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from fastprof.profile.source import ProfileSource
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 from fastprof.profile.steps.window import Window, inside, window_of
 from fastprof.profile.timeline import Timeline, no_timeline
+
+if TYPE_CHECKING:
+    from fastprof.profile.compiled.sites import CompiledWork
 
 _DIRECTIONS: Final = ["fprop", "bprop"]
 
@@ -87,6 +90,7 @@ class TraceSource(ProfileSource):
         source = self._copy()
         source._lookups = Lookups(self._trace, self._attribution, self.lines, window, of_steps)
         source.host_omitted = self.host_omitted
+        source.compiled = self.compiled
         if "timeline" in self.__dict__:
             source.timeline = self.timeline
         return source
@@ -154,6 +158,16 @@ class TraceSource(ProfileSource):
             shared,
             lambda: lookups.steps(None, lambda: ranges),
         )
+
+    @computed_once
+    def compiled_work(self) -> CompiledWork | None:
+        """As in ProfileSource."""
+        if self.compiled is None or not self.compiled.graphs:
+            return None
+        from fastprof.profile.compiled.sites import work_of
+
+        names = self._lookups.names[1]
+        return work_of(self._trace, self._attribution, names, self.compiled.graphs)
 
     @property
     def forward_ranges(self) -> Int32:

@@ -13,6 +13,7 @@ from fastprof._system import memory
 from fastprof._system.file_state import SameFile
 from fastprof._system.garbage import uncollected
 from fastprof.errors import BadInputError
+from fastprof.model.compiled import Compiled
 from fastprof.model.markers import SourceLines
 from fastprof.model.timeline import KeptHost, Recorded, RecordedEvents
 from fastprof.model.trace import Recording, Trace
@@ -56,6 +57,7 @@ class LoadOptions(TypedDict, total=False):
     mine: str | Sequence[str]
     graph_capture: Path | Sequence[Path]
     host: bool
+    compiled: Path | Sequence[Path]
 
 
 def load(
@@ -67,6 +69,7 @@ def load(
     mine: str | Sequence[str] = (),
     graph_capture: Path | Sequence[Path] = (),
     host: bool = False,
+    compiled: Path | Sequence[Path] = (),
 ) -> Data:
     """Read a trace and attribute its kernels; see `fastprof.open` for parameters and errors.
 
@@ -76,8 +79,24 @@ def load(
         range. Those of torch.profiler are always kept.
     """
     files = [graph_capture] if isinstance(graph_capture, str | os.PathLike) else graph_capture
-    return _with_packages(
+    folders = [compiled] if isinstance(compiled, str | os.PathLike) else compiled
+    artefacts = _artefacts(folders) if folders else None
+    profile = _with_packages(
         lambda: _load(kind, path, progress, copies, SourceLines(mine), files, host)
+    )
+    profile.source.compiled = artefacts
+    return profile
+
+
+def _artefacts(folders: Sequence[Path]) -> Compiled:
+    """What the artefacts of torch.compile in some folders tell."""
+    from fastprof.readers.inductor import folder
+
+    results = [folder.read(path) for path in folders]
+    return Compiled(
+        tuple(graph for each in results for graph in each.graphs),
+        tuple(again for each in results for again in each.recompilations),
+        tuple(end for each in results for end in each.breaks),
     )
 
 
