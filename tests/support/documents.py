@@ -1,6 +1,7 @@
 """Commands, outputs and Python code in the documents."""
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -8,6 +9,7 @@ from typing import NamedTuple
 from bench.generate import generate
 
 from fastprof.api.history import add_capture
+from support import compiled_programs
 from support.kineto_files import KinetoFile
 from support.memory_snapshots import Snapshot, frames
 
@@ -96,7 +98,15 @@ def write_files(folder: Path) -> None:
     snapshot.write(folder / "snapshot.pickle")
     (folder / "my_costs.py").write_text(my_costs())
     write_graph(folder)
+    write_compiled(folder)
     write_store(folder)
+
+
+def write_compiled(folder: Path) -> None:
+    """A trace of a compiled model, and the artefacts of torch.compile."""
+    calls = [(graph, True) for graph in compiled_programs.graphs()[2:]]
+    compiled_programs.write_trace(folder / "compiled.json", calls)
+    shutil.copytree(compiled_programs.FOLDER, folder / "compiled")
 
 
 def write_store(folder: Path) -> None:
