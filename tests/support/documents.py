@@ -1,5 +1,6 @@
 """Commands, outputs and Python code in the documents."""
 
+import pickle
 import re
 import shutil
 from collections.abc import Iterator
@@ -124,6 +125,11 @@ def write_graph(folder: Path) -> None:
     capture.op(10, 40, "aten::mm", dims=[[2, 3], [3, 4]], types=["float", "float"])
     capture.launch(20, 30, 2, name="hipLaunchKernel", kernel="gemm")
     capture.launch(50, 51, 3, name="hipStreamEndCapture")
+    node = {"graph node id": (3 << 32) | 1, "graph id": 3}
+    replay = KinetoFile().launch(0, 10, 1, name="cudaGraphLaunch").kernel(20, 30, 1, **node)
+    replay.write(folder / "graph.json")
+    notes = {(3 << 32) | 1: [{"module_fqn": "layers.0.attention", "stage": "decode"}]}
+    (folder / "annotations.pkl").write_bytes(pickle.dumps(notes))
     (folder / "capture_traces").mkdir()
     for path in (folder / "capture.json.gz", folder / "capture_traces" / "bs_2.json.gz"):
         capture.write(path)

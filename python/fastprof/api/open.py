@@ -26,6 +26,7 @@ def open(
     mine: str | Sequence[str] = (),
     graph_capture: Path | Sequence[Path] = (),
     compiled: Path | Sequence[Path] = (),
+    graph_annotations: Path | None = None,
 ) -> Profile:
     """Read a trace and attribute its kernels to operators, layers and source lines.
 
@@ -55,6 +56,9 @@ def open(
         `INDUCTOR_PROVENANCE=1 TORCH_TRACE=DIR`), folders of its debug mode, and
         `kernel_information.json`. The reports `lines`, `layers` and `summary` then share the work
         of a generated kernel among the lines, layers and operators that it computes.
+    graph_annotations : path, optional
+        Annotations of the nodes of CUDA graphs that the trace does not contain: a pickle or JSON of
+        `dict(torch.cuda._graph_annotations.get_kernel_annotations())`.
 
     Returns
     -------
@@ -70,7 +74,13 @@ def open(
         has no artefacts.
     """
     return open_trace(
-        path, progress, copies=copies, mine=mine, graph_capture=graph_capture, compiled=compiled
+        path,
+        progress,
+        copies=copies,
+        mine=mine,
+        graph_capture=graph_capture,
+        compiled=compiled,
+        graph_annotations=graph_annotations,
     )
 
 

@@ -112,6 +112,7 @@ TRACE_COLUMNS: Final = (
     _requested("group_size", "GroupSize", "number", "ranks of the process group"),
     _requested("message_bytes", "MessageBytes", "number", "size of the collective in bytes"),
     _requested("message_type", "MessageType", "text", "type of the collective's elements"),
+    _requested("annotation", "Annotation", "text", "annotation of a node of a CUDA graph"),
     _traced("registers", "Registers", "number", "registers per thread"),
     _traced("shared_memory", "SharedMemory", "number", "shared memory per block in bytes"),
     _traced("graph_id", "GraphId", "number", "CUDA graph of the kernel"),

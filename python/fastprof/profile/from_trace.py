@@ -18,8 +18,8 @@ from fastprof.model.columns import Column, Ints, RepeatedInts, SharedValues, Val
 from fastprof.model.markers import Kind, SourceLines, each_part_once
 from fastprof.model.timeline import RecordedEvents
 from fastprof.model.trace import NO_TIME, Trace, label_text
+from fastprof.profile import annotated, checks, collectives, gpu_work, phases
 from fastprof.profile import api_classes as kernel_types
-from fastprof.profile import checks, collectives, gpu_work, phases
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.cells import KernelCells, bits, lookups_of_cells, numbered, partition, sums
 from fastprof.profile.coverage import Contents, Coverage, RowCalls, contents_of, cover
@@ -113,9 +113,14 @@ class TraceSource(ProfileSource):
     def _make(self, name: str) -> Column:
         if name == "launch_end":
             return self.timeline.launch_ends()
+        if name == "annotation":
+            return annotated.notes_of(self._lookups.trace).mapped(str)
         if name in collectives.COLUMNS:
             return self.messages.column(name)
-        return _MAKERS[name](self._lookups)
+        made = _MAKERS[name](self._lookups)
+        if name == "layer" and isinstance(made, Values):
+            return annotated.with_layers(made, self._lookups.trace)
+        return made
 
     def steps(self, source: str | None) -> StepsOfKernels:
         """The steps by a source."""

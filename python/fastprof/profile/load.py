@@ -58,6 +58,7 @@ class LoadOptions(TypedDict, total=False):
     graph_capture: Path | Sequence[Path]
     host: bool
     compiled: Path | Sequence[Path]
+    graph_annotations: Path | None
 
 
 def load(
@@ -70,6 +71,7 @@ def load(
     graph_capture: Path | Sequence[Path] = (),
     host: bool = False,
     compiled: Path | Sequence[Path] = (),
+    graph_annotations: Path | None = None,
 ) -> Data:
     """Read a trace and attribute its kernels; see `fastprof.open` for parameters and errors.
 
@@ -82,7 +84,9 @@ def load(
     folders = [compiled] if isinstance(compiled, str | os.PathLike) else compiled
     artefacts = _artefacts(folders) if folders else None
     profile = _with_packages(
-        lambda: _load(kind, path, progress, copies, SourceLines(mine), files, host)
+        lambda: _load(
+            kind, path, progress, copies, SourceLines(mine), files, host, graph_annotations
+        )
     )
     profile.source.compiled = artefacts
     return profile
@@ -142,6 +146,7 @@ def _load(
     lines: SourceLines,
     graph_capture: Sequence[Path],
     host: bool,
+    notes: Path | None,
 ) -> Data:
     name = os.fsdecode(path)
     is_pipe = os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
@@ -159,7 +164,9 @@ def _load(
         return kind(source_of_lines, _recounter(SameFile(path, name), copies))
     # Each stage's input is released when the stage returns: no local variable refers to it.
     kept: list[KeptTimes | Recorded] = []
-    attributed = attribute(nest(_read(path, progress, copies, graph_capture, host, kept.append)))
+    attributed = attribute(
+        nest(_read(path, progress, copies, graph_capture, host, notes, kept.append))
+    )
     trace = attributed.trace
     attribution, summary = attributed.attribution, None
     if trace.captured is not None:
@@ -187,6 +194,7 @@ def _read(
     copies: bool,
     graph_capture: Sequence[Path],
     host: bool,
+    notes: Path | None,
     keep: Callable[[KeptTimes | Recorded], None],
 ) -> Recording:
     files = traces_in(graph_capture)
@@ -202,6 +210,11 @@ def _read(
         captured_graphs.use_captures(
             recording, (read_trace(file, progress, copies=True, captures=True) for file in files)
         )
+    if notes is not None:
+        from fastprof.profile.annotated import annotate
+        from fastprof.readers import graph_annotations
+
+        annotate(recording, graph_annotations.read(notes))
     return recording
 
 

@@ -43,7 +43,7 @@ _ACTIVITIES = np.array([Activity.KERNEL, Activity.MEMCPY, Activity.MEMSET], np.i
 # The scanner's columns of a launch configuration.
 _CONFIG = (
     "kind", "name", "device", "context", "stream", "grid", "block", "registers", "shared_memory",
-    "graph_id", "graph_node",
+    "graph_id", "graph_node", "annotation",
 )  # fmt: skip
 
 # Work of one stream runs sequentially. Overlaps of tens of microseconds are real (programmatic
@@ -92,7 +92,7 @@ def read(
         ranges=ranges,
         phases=Ranges(*(np.empty(0, column.dtype) for column in vars(ranges).values())),
         labels=labels,
-        strings=list(file.names),
+        strings=[*file.names, *file.notes],
         threads=threads.numbers,
         process_of_thread=threads.process,
         processes=threads.process_numbers.astype(np.int32),
@@ -174,10 +174,18 @@ def _configs_of(file: KinetoFile, columns: dict[str, npt.NDArray[Any]], copies: 
         graph_id=_narrow(columns["graph_id"]),
         graph_node=columns["graph_node"],
         kind=_ACTIVITIES[columns["kind"]],
+        annotation=_annotations(file, columns["annotation"]),
         copy_kind=_copy_kinds(file.names)[columns["name"]] if copies else None,
         source=_memory_kinds(file.names, "source")[columns["name"]] if copies else None,
         target=_memory_kinds(file.names, "target")[columns["name"]] if copies else None,
     )
+
+
+def _annotations(file: KinetoFile, note: Int32) -> Int32 | None:
+    """Indices into the strings of the recording, where notes follow names; None without any."""
+    if not len(file.notes):
+        return None
+    return np.where(note >= 0, note + np.int32(len(file.names)), note).astype(np.int32)
 
 
 def _narrow(column: Int64) -> Int32:

@@ -1,0 +1,58 @@
+"""Columns of kernels of CUDA graphs by the annotations of their nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastprof._core._pools import alike
+from fastprof._core._take import take
+from fastprof.model.columns import SharedValues, Values, unknown
+from fastprof.model.markers.annotations import Annotation, read_annotation
+from fastprof.model.trace import Recording, Trace
+
+
+def notes_of(trace: Trace) -> Values:
+    """[kernels] The `Annotation` of each kernel; unknown without."""
+    configs, rows = trace.kernels.configs, trace.kernels.config
+    if configs.annotation is None:
+        return unknown(len(rows))
+    used, place = alike([configs.annotation])
+    results: dict[Annotation, int] = {}
+    of_used = []
+    for config in place.tolist():
+        number = int(configs.annotation[config])
+        note = read_annotation(trace.strings[number] or "") if number >= 0 else None
+        of_used.append(-1 if note is None else results.setdefault(note, len(results)))
+    return SharedValues(rows, take(np.array(of_used, np.int32), used), list(results))
+
+
+def with_layers(layers: Values, trace: Trace) -> Values:
+    """The layers of kernels, with those of their annotations inside of the recorded ones."""
+    if trace.kernels.configs.annotation is None:
+        return layers
+    notes = notes_of(trace)
+    pair, first = alike([layers.ids, notes.ids])
+    of_pair = [_joined(layers.at(row) or (), notes.at(row)) for row in first.tolist()]
+    return Values(pair, of_pair).mapped(lambda path: path or None)
+
+
+def _joined(recorded: tuple[str, ...], note: Annotation | None) -> tuple[str, ...]:
+    """Recorded layers and those of an annotation, which may begin with or repeat these."""
+    own = () if note is None else note.layers
+    if recorded[len(recorded) - len(own) :] == own:  # also of the capture
+        return recorded
+    return own if own[: len(recorded)] == recorded else (*recorded, *own)
+
+
+def annotate(recording: Recording, pairs_of_node: dict[int, str]) -> None:
+    """Set the annotations of the nodes of graphs, in place; those in the trace have priority.
+
+    pairs_of_node : the pairs by the id of the node, as `graph node id` of the trace
+    """
+    configs = recording.kernels.configs
+    number = {node: len(recording.strings) + i for i, node in enumerate(pairs_of_node)}
+    recording.strings += pairs_of_node.values()
+    own = configs.annotation
+    of_node = [number.get(node, -1) if node > 0 else -1 for node in configs.graph_node.tolist()]
+    found = np.array(of_node, np.int32)
+    configs.annotation = found if own is None else np.where(own >= 0, own, found).astype(np.int32)
