@@ -22,6 +22,7 @@ from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Column, Ints, Values
 from fastprof.model.markers import SourceLines
 from fastprof.model.numbers import quantity
+from fastprof.profile.annotated import inner_layers
 from fastprof.profile.cells import SUMS
 from fastprof.profile.compiled.parts import Share
 from fastprof.profile.compiled.sites import CompiledWork
@@ -177,6 +178,6 @@ def _value(name: str, share: Share, value: Any, lines: SourceLines) -> Any:
     if name == "op":
         return share.op or value
     if name == "layer":
-        return share.layers or value
+        return inner_layers(value or (), share.layers) or None
     frames = lines.trace((*(value or ()), *share.frames))
     return frames if name == "trace" else _line_of(name, lines, frames)

@@ -32,13 +32,15 @@ def with_layers(layers: Values, trace: Trace) -> Values:
         return layers
     notes = notes_of(trace)
     pair, first = alike([layers.ids, notes.ids])
-    of_pair = [_joined(layers.at(row) or (), notes.at(row)) for row in first.tolist()]
+    of_pair = []
+    for row in first.tolist():
+        note = notes.at(row)
+        of_pair.append(inner_layers(layers.at(row) or (), () if note is None else note.layers))
     return Values(pair, of_pair).mapped(lambda path: path or None)
 
 
-def _joined(recorded: tuple[str, ...], note: Annotation | None) -> tuple[str, ...]:
-    """Recorded layers and those of an annotation, which may begin with or repeat these."""
-    own = () if note is None else note.layers
+def inner_layers(recorded: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, ...]:
+    """Recorded layers and those of a part of their work, which may begin with or repeat these."""
     if recorded[len(recorded) - len(own) :] == own:  # also of the capture
         return recorded
     return own if own[: len(recorded)] == recorded else (*recorded, *own)

@@ -33,6 +33,7 @@ from fastprof.profile.timeline import (
     timeline_of_kept,
 )
 from fastprof.readers import detect as memory_estimate
+from fastprof.readers.beside import compiled_beside
 from fastprof.readers.detect import (
     FileFormat,
     detect_trace,
@@ -82,7 +83,8 @@ def load(
     """
     files = [graph_capture] if isinstance(graph_capture, str | os.PathLike) else graph_capture
     folders = [compiled] if isinstance(compiled, str | os.PathLike) else compiled
-    artefacts = _artefacts(folders) if folders else None
+    beside = compiled_beside(path) if not folders else None
+    artefacts = _artefacts(folders if beside is None else [beside]) if folders or beside else None
     profile = _with_packages(
         lambda: _load(
             kind, path, progress, copies, SourceLines(mine), files, host, graph_annotations

@@ -1,4 +1,4 @@
-"""What `fastprof run` keeps beside the trace of nsys, in the directory of the run.
+"""What `fastprof run` keeps beside a trace, in the directory of the run.
 
 Imports no numpy until it reads.
 """
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fastprof.model.metadata import Unrecorded
 
 FACTS: Final = "run.json"
+COMPILED: Final = "compiled"  # the folder with artefacts of torch.compile
 _LARGEST: Final = 1 << 24  # bytes
 _TRACE: Final = "trace."  # trace.sqlite, trace.nsys-rep
 
@@ -33,6 +34,13 @@ def unrecorded_beside(path: str | os.PathLike[str]) -> Unrecorded | None:
     except (OSError, ValueError):
         return None
     return median_unrecorded(_recordings(facts))
+
+
+def compiled_beside(path: str | os.PathLike[str]) -> str | None:
+    """The folder with artefacts of torch.compile, if the trace lies in the directory of its run."""
+    folder = Path(os.fsdecode(path)).parent
+    found = folder / COMPILED
+    return str(found) if (folder / FACTS).is_file() and found.is_dir() else None
 
 
 def facts_in(directory: str | os.PathLike[str]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ _PARTS: Final = {
     "inductor_triton_kernel_to_post_grad_nodes": "mappings",
     "inductor_provenance_tracking_kernel_stack_traces": "stacks",
 }
+_CODE, _CALLS = "inductor_output_code", b"[Provenance debug handles]"
 _PROGRAMS: Final = ("dynamo_output_graph", "before_pre_grad_graph", "inductor_pre_grad_graph")
 _KEY: Final = "fx_graph_cache_"
 _RECOMPILED, _BROKEN, _SYMBOL = "recompile_reasons", "dynamo_graph_break_reason", "create_symbol"
@@ -140,6 +141,29 @@ def _records(path: Path) -> Iterator[_Record]:
             header, lines, size = _header(line), [], 0
     if header is not None:
         yield _Record(*header, "".join(lines))
+
+
+def kept_lines(path: Path) -> Iterator[bytes]:
+    """The lines of the records that `read` uses, and of generated code only those of calls.
+
+    Raises
+    ------
+    OSError
+        It cannot be read.
+    """
+    name = ""
+    with path.open("rb") as file:
+        for line in file:
+            if not line.startswith(b"\t"):
+                header = _header(line.decode("utf-8", "replace"))
+                name = "" if header is None else header[0]
+            elif name == _CODE and _CALLS not in line:
+                continue
+            elif name.startswith(_KEY):
+                match = re.search(rb'"key": "\w+"', line)
+                line = b"" if match is None else b"\t{%s}\n" % match[0]
+            if name:
+                yield line
 
 
 def _header(line: str) -> tuple[str, str, dict[str, Any]] | None:

@@ -75,3 +75,10 @@ def test_other_lines_are_omitted(tmp_path: Path) -> None:
 def test_names_of_logs() -> None:
     assert structured_log.is_structured_log(LOG.name)
     assert not structured_log.is_structured_log("train.log")
+
+
+def test_the_lines_that_are_kept_are_all_that_is_read(tmp_path: Path) -> None:
+    kept = tmp_path / LOG.name
+    kept.write_bytes(b"".join(structured_log.kept_lines(LOG)))
+    assert structured_log.read(kept) == structured_log.read(LOG)
+    assert len(kept.read_bytes()) < len(LOG.read_bytes())
