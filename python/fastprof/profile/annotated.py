@@ -8,7 +8,7 @@ from fastprof._core._pools import alike
 from fastprof._core._take import take
 from fastprof.model.columns import SharedValues, Values, unknown
 from fastprof.model.markers.annotations import Annotation, read_annotation
-from fastprof.model.trace import Recording, Trace
+from fastprof.model.trace import Trace
 
 
 def notes_of(trace: Trace) -> Values:
@@ -44,17 +44,3 @@ def inner_layers(recorded: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, 
     if recorded[len(recorded) - len(own) :] == own:  # also of the capture
         return recorded
     return own if own[: len(recorded)] == recorded else (*recorded, *own)
-
-
-def annotate(recording: Recording, pairs_of_node: dict[int, str]) -> None:
-    """Set the annotations of the nodes of graphs, in place; those in the trace have priority.
-
-    pairs_of_node : the pairs by the id of the node, as `graph node id` of the trace
-    """
-    configs = recording.kernels.configs
-    number = {node: len(recording.strings) + i for i, node in enumerate(pairs_of_node)}
-    recording.strings += pairs_of_node.values()
-    own = configs.annotation
-    of_node = [number.get(node, -1) if node > 0 else -1 for node in configs.graph_node.tolist()]
-    found = np.array(of_node, np.int32)
-    configs.annotation = found if own is None else np.where(own >= 0, own, found).astype(np.int32)

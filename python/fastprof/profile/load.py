@@ -213,10 +213,9 @@ def _read(
             recording, (read_trace(file, progress, copies=True, captures=True) for file in files)
         )
     if notes is not None:
-        from fastprof.profile.annotated import annotate
         from fastprof.readers import graph_annotations
 
-        annotate(recording, graph_annotations.read(notes))
+        graph_annotations.annotate(recording, graph_annotations.read(notes))
     return recording
 
 

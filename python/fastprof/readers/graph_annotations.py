@@ -16,10 +16,14 @@ import pickle
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from fastprof._system import memory
 from fastprof.errors import BadInputError
 from fastprof.model.markers.annotations import pairs_of
+from fastprof.model.trace import Recording
 
+_MOST_DIGITS: Final = 20
 _OF_BYTE: Final = 20  # bytes of memory per byte of the file, at least
 
 
@@ -41,16 +45,37 @@ def read(path: str | os.PathLike[str]) -> dict[int, str]:
         raise BadInputError(f"{name}: cannot be read: {error.strerror}") from error
     is_json = data.lstrip()[:1] == b"{"
     values = _json(data) if is_json else _unpickled(data, name)
-    result = {}
-    for key, members in values.items() if isinstance(values, dict) else ():
-        if str(key).isdecimal() and isinstance(members, list):
-            result[int(key)] = pairs_of(members)
+    result = pairs_of_nodes(values)
     if not result:
         raise BadInputError(
             f"{name}: expected annotations of CUDA graphs, lists by id of the node, found "
             f"{type(values).__name__}; write pickle.dumps(dict(get_kernel_annotations()))"
         )
     return result
+
+
+def pairs_of_nodes(values: Any) -> dict[int, str]:
+    """The pairs of each node of a dictionary of lists by id; empty for anything else."""
+    members = values.items() if isinstance(values, dict) else ()
+    return {
+        int(key): pairs_of(each)
+        for key, each in members
+        if str(key).isdecimal() and len(str(key)) < _MOST_DIGITS and isinstance(each, list)
+    }
+
+
+def annotate(recording: Recording, pairs_of_node: dict[int, str]) -> None:
+    """Set the annotations of the nodes of graphs, in place; those in the trace have priority.
+
+    pairs_of_node : the pairs by the id of the node, as `graph node id` of the trace
+    """
+    configs = recording.kernels.configs
+    number = {node: len(recording.strings) + i for i, node in enumerate(pairs_of_node)}
+    recording.strings += pairs_of_node.values()
+    own = configs.annotation
+    of_node = [number.get(node, -1) if node > 0 else -1 for node in configs.graph_node.tolist()]
+    found = np.array(of_node, np.int32)
+    configs.annotation = found if own is None else np.where(own >= 0, own, found).astype(np.int32)
 
 
 def _json(data: bytes) -> Any:

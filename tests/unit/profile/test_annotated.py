@@ -55,10 +55,21 @@ def beside(path: Path) -> Profile:
     return fastprof.open(replay().write(path), graph_annotations=notes)
 
 
-@pytest.fixture(params=["exported", "beside"])
+def kept(path: Path) -> Path:
+    """As `fastprof.capture` and `fastprof run` keep the annotations of the program."""
+    trace = replay()
+    trace.root["fastprof_graph_annotations"] = {
+        str(node): notes for node, notes in ANNOTATIONS.items()
+    }
+    return trace.write(path)
+
+
+@pytest.fixture(params=["exported", "beside", "kept"])
 def profile(request: pytest.FixtureRequest, tmp_path: Path) -> Profile:
     path = tmp_path / "t.json"
-    return fastprof.open(annotated_by_torch(path)) if request.param == "exported" else beside(path)
+    if request.param == "beside":
+        return beside(path)
+    return fastprof.open(annotated_by_torch(path) if request.param == "exported" else kept(path))
 
 
 def test_modules_layers_and_names_are_layers_inside_those_of_the_launch(profile: Profile) -> None:

@@ -16,6 +16,7 @@ from fastprof._core._take import distinct, take
 from fastprof.errors import BadInputError
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.markers.kineto import FIELD, NUMBERED
+from fastprof.model.metadata import GRAPH_ANNOTATIONS
 from fastprof.model.trace import (
     COPY_KINDS,
     MEMORY_KINDS,
@@ -31,6 +32,7 @@ from fastprof.model.trace import (
     Recording,
 )
 from fastprof.readers import trace_columns
+from fastprof.readers.graph_annotations import annotate, pairs_of_nodes
 from fastprof.readers.kineto import event_columns, metadata
 from fastprof.readers.kineto.event_columns import KinetoFile
 from fastprof.readers.kineto.graph_captures import captured_calls
@@ -85,7 +87,7 @@ def read(
     kernels.recorded_range = ranges_of_kernels(file, kernels, row_of_event)
     _process_of_range(kernels, ranges, threads)
     trace_columns.complete_processes(kernels, len(threads.process_numbers))
-    return Recording(
+    recording = Recording(
         name=file.name,
         kernels=kernels,
         launches=launches,
@@ -103,6 +105,9 @@ def read(
         captured=captured,
         host=recorded(file, threads, ranges),
     )
+    if GRAPH_ANNOTATIONS in file.root:
+        annotate(recording, pairs_of_nodes(file.root[GRAPH_ANNOTATIONS]))
+    return recording
 
 
 def _read_ranges(file: KinetoFile, threads: KinetoThreads, label: Int32) -> tuple[Ranges, Int32]:
