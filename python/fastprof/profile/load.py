@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from threading import Lock
 from typing import BinaryIO, TypedDict, TypeVar
@@ -83,8 +84,7 @@ def load(
     """
     files = [graph_capture] if isinstance(graph_capture, str | os.PathLike) else graph_capture
     folders = [compiled] if isinstance(compiled, str | os.PathLike) else compiled
-    beside = compiled_beside(path) if not folders else None
-    artefacts = _artefacts(folders if beside is None else [beside]) if folders or beside else None
+    artefacts = _artefacts(folders) if folders else _artefacts_beside(path)
     profile = _with_packages(
         lambda: _load(
             kind, path, progress, copies, SourceLines(mine), files, host, graph_annotations
@@ -92,6 +92,14 @@ def load(
     )
     profile.source.compiled = artefacts
     return profile
+
+
+def _artefacts_beside(path: Path) -> Compiled | None:
+    """Those that `fastprof run` kept with the trace; None without any that can be read."""
+    with suppress(BadInputError):
+        beside = compiled_beside(path)
+        return _artefacts(beside) if beside else None
+    return None
 
 
 def _artefacts(folders: Sequence[Path]) -> Compiled:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import fastprof
-from fastprof.readers.beside import COMPILED, FACTS
+from fastprof.readers.beside import COMPILED, FACTS, compiled_beside
 from fastprof.runs.collect import collect
 from fastprof.runs.facts import Settings
 from fastprof.runs.launch import environment
@@ -69,3 +69,23 @@ def test_logs_are_cut_to_what_is_read(tmp_path: Path) -> None:
     (log,) = (trace.parent / COMPILED).iterdir()
     assert log.stat().st_size < sum(each.stat().st_size for each in FOLDER.iterdir())
     assert fastprof.open(trace).lines().text() == before
+
+
+def test_a_rank_has_its_own_logs(tmp_path: Path) -> None:
+    trace = run_directory(tmp_path / "run")
+    (log,) = (trace.parent / COMPILED).iterdir()
+    for rank in range(2):
+        shutil.copy(log, log.with_name(f"dedicated_log_torch_trace_rank_{rank}_x.log"))
+    log.unlink()
+    of_rank = trace.rename(trace.with_name("trace.rank1.json"))
+    (found,) = compiled_beside(of_rank)
+    assert found.endswith("trace_rank_1_x.log")
+    assert fastprof.open(of_rank).source.compiled_work is not None
+    assert compiled_beside(trace.with_name("trace.rank7.json")) == [str(log.parent)]
+
+
+def test_an_empty_folder_of_a_run_is_no_error(tmp_path: Path) -> None:
+    trace = run_directory(tmp_path / "run")
+    shutil.rmtree(trace.parent / COMPILED)
+    (trace.parent / COMPILED).mkdir()
+    assert fastprof.open(trace).source.compiled_work is None
