@@ -32,6 +32,10 @@ a source line, as `fastprof info` reports it. A report contains only what was re
 `record_shapes` there are no shapes, without stacks no source lines, and hand-written ranges name no
 operators. `fastprof prof --unknown FILE` lists the rest.
 
+Of the compiled programs and graphs here, no artefacts of torch.compile and no annotations of graph nodes are
+published: their shares are those of the trace alone. Triton kernels have an operator and a cost by name and tensors,
+marked as an estimate: 9.7 % of the GPU time of `sd35_compile_mi300`, 6.7 % of `triton_compile`.
+
 | trace | GPU | kernels | GPU time, ms | {" | ".join(DEPTHS.values())} |
 |---|---|--:|--:|{"--:|" * len(DEPTHS)}
 """

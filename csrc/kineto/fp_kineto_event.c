@@ -98,25 +98,35 @@ static fp_status open_object(fp_cursor *json, int *is_last) {
   return FP_OK;
 }
 
-static fp_status read_key(const fp_kineto_keys *keys, int is_arg, fp_cursor *json, int *field) {
+static fp_status read_key(const fp_kineto_keys *keys, int is_arg, fp_cursor *json, int *field,
+                          fp_json_value *key) {
   char c;
-  fp_json_value key;
   if (fp_json_next(json, &c) != FP_OK) return FP_MORE;
   if (c != '"') return FP_E_SYNTAX;
-  if (fp_json_string(json, &key) != FP_OK) return FP_MORE;
-  *field = field_of(keys, is_arg, &key);
+  if (fp_json_string(json, key) != FP_OK) return FP_MORE;
+  *field = field_of(keys, is_arg, key);
   return fp_json_colon(json);
+}
+
+static void keep_other(fp_kineto_event *event, const fp_json_value *key,
+                       const fp_json_value *value) {
+  if (event->n_others == FP_KINETO_OTHERS) return;
+  event->other_keys[event->n_others] = *key;
+  event->others[event->n_others++] = *value;
 }
 
 static fp_status read_args(const fp_kineto_keys *keys, fp_cursor *json, fp_kineto_event *event) {
   int is_last = 0, field;
-  fp_json_value value;
+  fp_json_value key, value;
   fp_status status = open_object(json, &is_last);
   while (status == FP_OK && !is_last) {
-    status = read_key(keys, 1, json, &field);
+    status = read_key(keys, 1, json, &field, &key);
     if (status == FP_OK) status = fp_json_read(json, &value);
     if (status != FP_OK) return status;
-    keep(event, field, &value);
+    if (field == FP_FIELDS)
+      keep_other(event, &key, &value);
+    else
+      keep(event, field, &value);
     status = pass_comma(json, &is_last);
   }
   return status;
@@ -198,16 +208,19 @@ static fp_status pass_bare_quotes(const fp_kineto_keys *keys, fp_cursor *json,
 fp_status fp_kineto_event_read(const fp_kineto_keys *keys, fp_cursor *json,
                                fp_kineto_event *event) {
   int is_last = 0, field;
-  fp_json_value value;
+  fp_json_value key, value;
   event->seen = 0;
+  event->n_others = 0;
   event->first = FP_FIELDS;
   fp_status status = open_object(json, &is_last);
   while (status == FP_OK && !is_last) {
-    status = read_key(keys, 0, json, &field);
+    status = read_key(keys, 0, json, &field, &key);
     if (status != FP_OK) return status;
     if (event->first == FP_FIELDS) event->first = (uint8_t)field;
-    if (field == FP_FIELD_ARGS)
-      event->seen &= ((uint64_t)1 << FP_FIELD_ARGS) - 1; /* discard an earlier "args" */
+    if (field == FP_FIELD_ARGS) { /* discard an earlier "args" */
+      event->seen &= ((uint64_t)1 << FP_FIELD_ARGS) - 1;
+      event->n_others = 0;
+    }
     if (field == FP_FIELD_ARGS && *json->at == '{') {
       status = read_args(keys, json, event);
     } else {

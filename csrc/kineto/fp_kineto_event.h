@@ -80,11 +80,14 @@ typedef enum {
 } fp_kineto_field;
 
 enum { FP_KINETO_LONGEST_KEY = 31 }; /* bytes; longer keys are unknown */
+enum { FP_KINETO_OTHERS = 16 };      /* unknown keys of "args" that are kept, the first ones */
 
 typedef struct {
-  uint64_t seen; /* bit f: values[f] is present and not null */
-  uint8_t first; /* the first field in the text, or FP_FIELDS */
+  uint64_t seen;    /* bit f: values[f] is present and not null */
+  uint8_t first;    /* the first field in the text, or FP_FIELDS */
+  uint8_t n_others; /* of unknown keys of "args" */
   fp_json_value values[FP_FIELDS];
+  fp_json_value other_keys[FP_KINETO_OTHERS], others[FP_KINETO_OTHERS];
 } fp_kineto_event;
 
 /* A hash table from keys to fields. */

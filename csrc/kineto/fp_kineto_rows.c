@@ -14,6 +14,7 @@ typedef enum {
   STACK,    /* text */
   META,     /* text of a metadata value */
   LABEL,    /* see fp_kineto_label */
+  NOTE,     /* see fp_kineto_annotation */
   CATEGORY, /* of the event */
   KIND,     /* of GPU work */
   PHASE,    /* the letter of ph */
@@ -47,7 +48,8 @@ static const column COLUMNS[FP_KINETO_TABLES][FP_KINETO_COLUMNS + 1] = {
                        {"graph_id", NUMBER, FP_FIELD_GRAPH_ID},
                        {"graph_node", NUMBER, FP_FIELD_GRAPH_NODE},
                        {"bytes", NUMBER, FP_FIELD_BYTES},
-                       {"occupancy", SMALL, FP_FIELD_OCCUPANCY}},
+                       {"occupancy", SMALL, FP_FIELD_OCCUPANCY},
+                       {"annotation", NOTE, FP_FIELD_GRAPH_NODE}},
     [FP_KINETO_LAUNCHES] = {{"category", CATEGORY, 0},
                             SPAN,
                             {"name", NAME, FP_FIELD_NAME},
@@ -247,6 +249,9 @@ static fp_status append(fp_kineto_texts *texts, const fp_kineto_event *event, in
         break;
       case LABEL:
         status = fp_kineto_label(texts, event, narrow);
+        break;
+      case NOTE:
+        status = fp_kineto_annotation(texts, event, narrow);
         break;
       case CATEGORY:
         *narrow = category;

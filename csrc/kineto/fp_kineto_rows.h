@@ -19,7 +19,7 @@ typedef enum {
 typedef enum { FP_KINETO_INT64, FP_KINETO_INT32, FP_KINETO_TRIPLE } fp_kineto_type;
 
 /* Maximum number of columns of a table. */
-enum { FP_KINETO_COLUMNS = 19 };
+enum { FP_KINETO_COLUMNS = 20 };
 
 /* A missing value in columns where -1 is valid: times (ns), pid, tid, id, and bytes of memory
  * events. Missing values of other columns are -1. */

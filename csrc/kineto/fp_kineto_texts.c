@@ -92,3 +92,59 @@ fp_status fp_kineto_label(fp_kineto_texts *texts, const fp_kineto_event *event, 
   const size_t length = (size_t)(at - texts->room);
   return fp_names_intern(texts->pools[FP_KINETO_LABELS], texts->room, length, id);
 }
+
+/* Args of GPU work that profilers write themselves, and that no column needs. */
+static const char *const OF_PROFILERS[] = {
+    "queued",
+    "blocks per SM",
+    "warps per SM",
+    "memory bandwidth (GB/s)",
+    "kind",
+    "priority",
+    "stream priority",
+    "cbid",
+    "cluster",
+    "channel id",
+    "channel type",
+    "launch type",
+    "wait_on_stream",
+    "wait_on_cuda_event_record_corr_id",
+    "wait_on_cuda_event_id",
+    "occupancy",
+    "cuda_sync_kind",
+};
+
+static int is_of_profiler(const fp_json_value *key) {
+  for (size_t i = 0; i < sizeof OF_PROFILERS / sizeof OF_PROFILERS[0]; i++)
+    if (fp_json_is(key, OF_PROFILERS[i])) return 1;
+  return 0;
+}
+
+static int is_graph_node(const fp_kineto_event *event) {
+  const fp_json_value *node = fp_kineto_value(event, FP_FIELD_GRAPH_NODE);
+  return node && !fp_json_is(node, "0") && !fp_json_is(node, "-1");
+}
+
+fp_status fp_kineto_annotation(fp_kineto_texts *texts, const fp_kineto_event *event, int32_t *id) {
+  *id = -1;
+  if (!is_graph_node(event)) return FP_OK;
+  size_t most = most_of(event) + 2;
+  for (int i = 0; i < event->n_others; i++)
+    most += (size_t)(event->other_keys[i].length + event->others[i].length + 6);
+  if (fp_reserve(&texts->room, &texts->capacity, most, 1) != FP_OK) return FP_E_MEMORY;
+  char *at = texts->room;
+  *at++ = SEPARATOR;
+  for (int i = 0; i < event->n_others; i++) {
+    if (is_of_profiler(&event->other_keys[i])) continue;
+    if (at[-1] != SEPARATOR) *at++ = ',';
+    at = put_value(at, &event->other_keys[i]);
+    *at++ = ':';
+    at = put_value(at, &event->others[i]);
+  }
+  at = put_pair(at, event, FP_FIELD_META_NAME);
+  for (int field = FP_FIELD_COLLECTIVE; field <= FP_FIELD_COLLECTIVE_LAST; field++)
+    at = put_pair(at, event, field);
+  const size_t length = (size_t)(at - texts->room) - 1;
+  if (!length) return FP_OK;
+  return fp_names_intern(texts->pools[FP_KINETO_NOTES], texts->room + 1, length, id);
+}

@@ -10,6 +10,7 @@ typedef enum {
   FP_KINETO_STACKS,     /* call stacks and module hierarchies */
   FP_KINETO_PLACES,     /* pids and tids that are strings */
   FP_KINETO_CATEGORIES, /* categories of all events */
+  FP_KINETO_NOTES,      /* see fp_kineto_annotation */
   FP_KINETO_ROOT,       /* raw "key": value pairs of the root object */
   FP_KINETO_POOLS,
 } fp_kineto_pool;
@@ -34,3 +35,9 @@ fp_status fp_kineto_intern(fp_kineto_texts *texts, int pool, const fp_json_value
  * Inputs, the "key":value pairs of a collective, and those of a Triton kernel. The name may contain
  * 0x1f: split from the right. */
 fp_status fp_kineto_label(fp_kineto_texts *texts, const fp_kineto_event *event, int32_t *id);
+
+/* Interns the annotation of a node of a CUDA graph: the JSON object of the args that the profiler
+ * itself does not write, in the order of the text, then those of a collective. *id is -1 for an
+ * event without a graph node or without such args. torch writes the fields of
+ * `torch.cuda._graph_annotations.mark_kernels` there. */
+fp_status fp_kineto_annotation(fp_kineto_texts *texts, const fp_kineto_event *event, int32_t *id);

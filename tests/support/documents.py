@@ -1,6 +1,8 @@
 """Commands, outputs and Python code in the documents."""
 
+import pickle
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -8,6 +10,7 @@ from typing import NamedTuple
 from bench.generate import generate
 
 from fastprof.api.history import add_capture
+from support import compiled_programs
 from support.engine_files import engine_trace
 from support.kineto_files import KinetoFile
 from support.memory_snapshots import Snapshot, frames
@@ -98,7 +101,15 @@ def write_files(folder: Path) -> None:
     snapshot.write(folder / "snapshot.pickle")
     (folder / "my_costs.py").write_text(my_costs())
     write_graph(folder)
+    write_compiled(folder)
     write_store(folder)
+
+
+def write_compiled(folder: Path) -> None:
+    """A trace of a compiled model, and the artefacts of torch.compile."""
+    calls = [(graph, True) for graph in compiled_programs.graphs()[2:]]
+    compiled_programs.write_trace(folder / "compiled.json", calls)
+    shutil.copytree(compiled_programs.FOLDER, folder / "compiled")
 
 
 def write_store(folder: Path) -> None:
@@ -116,6 +127,11 @@ def write_graph(folder: Path) -> None:
     capture.op(10, 40, "aten::mm", dims=[[2, 3], [3, 4]], types=["float", "float"])
     capture.launch(20, 30, 2, name="hipLaunchKernel", kernel="gemm")
     capture.launch(50, 51, 3, name="hipStreamEndCapture")
+    node = {"graph node id": (3 << 32) | 1, "graph id": 3}
+    replay = KinetoFile().launch(0, 10, 1, name="cudaGraphLaunch").kernel(20, 30, 1, **node)
+    replay.write(folder / "graph.json")
+    notes = {(3 << 32) | 1: [{"module_fqn": "layers.0.attention", "stage": "decode"}]}
+    (folder / "annotations.pkl").write_bytes(pickle.dumps(notes))
     (folder / "capture_traces").mkdir()
     for path in (folder / "capture.json.gz", folder / "capture_traces" / "bs_2.json.gz"):
         capture.write(path)

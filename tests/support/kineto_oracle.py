@@ -55,6 +55,20 @@ SMALL_ARGS = {
     "device_type": ("Device Type",),
     "message": ("Seq",),
 }
+# Args of GPU work that profilers write; with those of columns, not part of an annotation.
+OF_PROFILERS = {
+    *("queued", "blocks per SM", "warps per SM", "memory bandwidth (GB/s)", "kind", "priority"),
+    *("stream priority", "cbid", "cluster", "channel id", "channel type", "launch type"),
+    *("wait_on_stream", "wait_on_cuda_event_record_corr_id", "wait_on_cuda_event_id"),
+    *("occupancy", "cuda_sync_kind"),
+}
+OF_COLUMNS = {
+    *(key for keys in (*ARGS.values(), *SMALL_ARGS.values()) for key in keys),
+    *COLLECTIVE, *TRITON, "grid", "block", "kernel", "Call stack", "Call Stack", "Module Hierarchy",
+    *("Device Id", "name", "labels", "sort_index", "Input Dims", "Input dims", "Input type"),
+    *("Input Type", "Input Strides", "Concrete Inputs"),
+}  # fmt: skip
+MOST_OTHERS = 16
 # Columns whose missing values are NONE.
 SIGNED = {"start", "duration", "time", "pid", "tid", "id"}
 
@@ -164,6 +178,16 @@ def label(event, args):
     return text(event.get("name")) or "", *pieces, collective or None, triton or None
 
 
+def annotation(args):
+    node = args.get("graph node id")
+    if node is None or node in ("0", "-1"):
+        return None
+    others = [(key, value) for key, value in args.items() if key not in OF_COLUMNS][:MOST_OTHERS]
+    pairs = {key: value for key, value in others if key not in OF_PROFILERS}
+    known_ones = ("name", *COLLECTIVE)
+    return pairs | {key: args[key] for key in known_ones if args.get(key) is not None} or None
+
+
 def row_of(table, event):
     args = event.get("args")
     args = args if isinstance(args, dict) else {}
@@ -182,6 +206,7 @@ def row_of(table, event):
         "tid": lambda: place(event.get("tid")),
         "grid": lambda: triple(args.get("grid")),
         "block": lambda: triple(args.get("block")),
+        "annotation": lambda: annotation(args),
         "stack": lambda: text(args.get("Call stack")),
         "hierarchy": lambda: text(args.get("Module Hierarchy")),
         "kernel": lambda: text(args.get("kernel")),
@@ -240,6 +265,7 @@ def pools_of(file):
         "label": file.labels,
         "stack": file.stacks,
         "hierarchy": file.stacks,
+        "annotation": file.notes,
     }
 
 
@@ -268,7 +294,8 @@ def plain_columns(file, lengths):
 def found(file):
     """The same of a KinetoFile."""
     labels = [split_label(joined) for joined in file.labels]
-    pools = pools_of(file) | {"label": labels}
+    notes = [loads(f"{{{pairs}}}") for pairs in file.notes]
+    pools = pools_of(file) | {"label": labels, "annotation": notes}
 
     def value_of(table, key, value):
         if key in pools:

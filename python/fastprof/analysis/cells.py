@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,11 @@ from fastprof.analysis.selection import keys_in
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Column, Ints, Values
 from fastprof.model.metadata import About
+from fastprof.model.trace import NO_TIME
 from fastprof.profile.cells import OF_CELLS, SUMS, numbered, picked, sums
 from fastprof.profile.data import ProfileData, inside_part
+
+Ideals = TypeVar("Ideals")
 
 # Keys in which the kernels of a cell may differ.
 _WITHIN_CELLS: Final = frozenset(
@@ -136,6 +139,18 @@ class ReportCells:
     def grouped(self, groups: Grouping) -> Grouping:
         """Groups of cells as groups of kernels."""
         return Grouping(take(groups.ids, self.of_kernel), groups.n)
+
+    def launched(self, times: Int64) -> Int64:
+        """[cells] The first of the times of each cell's kernels; times: [kernels]."""
+        return Grouping(self.of_kernel, len(self)).stats(times, NO_TIME).min
+
+    def with_ideals(self, ideals_of: Callable[[ReportCells], Ideals]) -> Ideals:
+        """The ideal times of the cells."""
+        return ideals_of(self)
+
+    def notes_on_parts(self, rows: Bools | None = None) -> list[str]:
+        """How much of the time of some cells is shared among parts of kernels; none here."""
+        return []
 
     def flags(self, of_cells: Bools) -> Bools:
         """[kernels] The flag of each kernel's cell."""

@@ -11,6 +11,8 @@ from fastprof.model.heading import Heading, unknown_name
 
 DEPTH: Final = regex(r"layer-depth-(\d{1,4})\Z")
 
+ANNOTATED: Final = regex(r"annotation:(.+)\Z", re.DOTALL)
+
 KEY_NAMES: Final = {
     "op": "operator",
     "work": "operator, or kind and kernel where it is unknown",
@@ -42,6 +44,7 @@ KEY_NAMES: Final = {
     "size": "bytes of a copy or memset",
     "size_class": "class of that size: < 4 kB, 4-64 kB, 64 kB-1 MB, ...",
     "context": "CUDA context",
+    "annotation": "annotation of a node of a CUDA graph; annotation:NAME: its field NAME",
     "collective": "collective of a communication kernel: all_reduce, all_gather, send_recv, ...",
     "process_group": "process group of a collective: name and description",
     "group_size": "ranks of that group",
@@ -55,6 +58,8 @@ KEY_NAMES: Final = {
 }
 ALIASES: Final = {"class": "kind", "params": "shape", "module": "mod", "pid": "process"}
 
+# Keys with a parameter.
+_MADE: Final = regex(f"{DEPTH.pattern}|{ANNOTATED.pattern}", re.DOTALL)
 _PATHS: Final = frozenset({"layer", "line", "library_line", "file", "range"})
 
 
@@ -67,7 +72,7 @@ def check_keys(by: tuple[str, ...]) -> None:
         A name is unknown or occurs twice; the message names the nearest.
     """
     for name in by:
-        if name not in KEY_NAMES and name not in ALIASES and not DEPTH.match(name):
+        if name not in KEY_NAMES and name not in ALIASES and not _MADE.match(name):
             raise ReportError(unknown_name("key", name, [*KEY_NAMES, *ALIASES]))
     if not by or len(set(by)) < len(by):
         raise ReportError(f"expected keys to group by, each once; found {','.join(by)!r}")
@@ -108,6 +113,7 @@ def condition(text: str) -> tuple[str, bool, str]:
 def heading_of(name: str) -> Heading:
     """The heading of a key's column."""
     known = ALIASES.get(name, name)
-    about = KEY_NAMES.get(known, KEY_NAMES["layer"])
+    other = "annotation" if ANNOTATED.match(name) else "layer"
+    about = KEY_NAMES.get(known, KEY_NAMES[other])
     is_path = known in _PATHS or bool(DEPTH.match(name))
     return Heading(name, name, "", about, keeps_end=is_path, keeps_start=known == "shape")

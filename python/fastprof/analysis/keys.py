@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from typing import Final
@@ -11,7 +12,7 @@ import numpy as np
 from fastprof._core._pools import alike
 from fastprof._system.regex import regex
 from fastprof.analysis.grouping import Columns, OwnKeys, numbers
-from fastprof.analysis.key_names import ALIASES, DEPTH, KEY_NAMES
+from fastprof.analysis.key_names import ALIASES, ANNOTATED, DEPTH, KEY_NAMES
 from fastprof.errors import ReportError
 from fastprof.model.columns import Column, Ints, RepeatedInts, SharedValues, Values, unknown
 from fastprof.model.heading import unknown_name
@@ -32,6 +33,9 @@ def key_of(profile: Columns, name: str) -> Values:
     if depth is not None:
         n = int(depth[1])
         return _layer(profile, lambda names: names[:n])
+    field = ANNOTATED.match(name)
+    if field is not None:
+        return _annotation(profile, field[1])
     text = ALIASES.get(name, name)
     if text not in _MAKERS:
         raise ReportError(unknown_name("key", name, [*KEY_NAMES, *ALIASES]))
@@ -71,6 +75,14 @@ def _as_values(column: Column) -> Values:
 def _layer(profile: Columns, part: Callable[[tuple[str, ...]], tuple[str, ...]]) -> Values:
     layers = _column("layer")(profile)
     return layers.mapped(lambda names: ":".join(part(names)) or None)
+
+
+def _annotation(profile: Columns, field: str | None = None) -> Values:
+    """The annotations of nodes of CUDA graphs, or a field of theirs; only traces have them."""
+    if "start" not in profile.names:
+        return unknown(len(profile))
+    notes = _as_values(profile.column("annotation"))
+    return notes if field is None else notes.mapped(lambda text: json.loads(text).get(field))
 
 
 def _range(profile: Columns) -> Values:
@@ -231,6 +243,7 @@ _MAKERS: Final[dict[str, Callable[[Columns], Values]]] = {
     "size": _column("copied"),
     "size_class": _size_class,
     "context": _column("context"),
+    "annotation": _annotation,
     "collective": _of_trace("collective"),
     "process_group": _of_trace("process_group"),
     "group_size": _of_trace("group_size"),

@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import shutil
+import sys
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -22,7 +23,7 @@ from fastprof.annotate.quiet import unwarned
 from fastprof.annotate.session import is_on
 from fastprof.annotate.text import tool_domain
 from fastprof.errors import CaptureError
-from fastprof.model.metadata import UNRECORDED
+from fastprof.model.metadata import GRAPH_ANNOTATIONS, UNRECORDED
 from fastprof.runs.facts import CAPTURE_DOMAIN, CAPTURE_RANGE
 
 DEFAULT_PATH: Final = "fastprof_trace.json.gz"
@@ -228,6 +229,8 @@ class TorchRecorder:
         profile, self._profile = self._profile, None  # frees the recorded events
         _ranges.rehearse(False)
         with unwarned():
+            if keep and profile is not None and self._is_recorded:
+                _add_graph_annotations(profile)
             self._on.close()
         if not keep or profile is None:
             return None
@@ -325,6 +328,24 @@ def _path_of_rank(path: Path, rank: int, world: int) -> Path:
         return path
     suffix = next(suffix for suffix in reversed(_SUFFIXES) if path.name.endswith(suffix))
     return path.with_name(f"{path.name.removesuffix(suffix)}.rank{rank}{suffix}")
+
+
+def _add_graph_annotations(profile: torch.profiler.profile) -> None:
+    """Add the annotations of CUDA graphs that the program has made so far to its trace."""
+    modules = (sys.modules.get(f"torch.cuda.{name}") for name in _ANNOTATING)
+    for module in filter(None, modules):
+        try:
+            annotations = module.get_kernel_annotations()
+            text = json.dumps({str(node): each for node, each in annotations.items()}, default=repr)
+        except Exception:  # the program's own values; the trace is worth more than these
+            continue
+        if annotations:
+            profile.add_metadata_json(GRAPH_ANNOTATIONS, text)
+            return
+
+
+# Modules of torch that keep the annotations of CUDA graphs, since 2.12.
+_ANNOTATING: Final = ("graph_annotations", "_graph_annotations")
 
 
 def save(profile: torch.profiler.profile, path: Path) -> None:

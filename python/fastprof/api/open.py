@@ -25,6 +25,8 @@ def open(
     copies: bool = True,
     mine: str | Sequence[str] = (),
     graph_capture: Path | Sequence[Path] = (),
+    compiled: Path | Sequence[Path] = (),
+    graph_annotations: Path | None = None,
 ) -> Profile:
     """Read a trace and attribute its kernels to operators, layers and source lines.
 
@@ -49,6 +51,14 @@ def open(
         (.json, .json.gz, .sqlite). Kernels of replayed graphs in `path` get operator, arguments,
         layer and line from there; `Profile.graph_capture` has a summary. Captures in the trace
         itself need no option.
+    compiled : path or list of paths, optional
+        Folders with artefacts of torch.compile, or files: structured logs (the program ran with
+        `INDUCTOR_PROVENANCE=1 TORCH_TRACE=DIR`), folders of its debug mode, and
+        `kernel_information.json`. The reports `lines`, `layers` and `summary` then share the work
+        of a generated kernel among the lines, layers and operators that it computes.
+    graph_annotations : path, optional
+        Annotations of the nodes of CUDA graphs that the trace does not contain: a pickle or JSON of
+        `dict(torch.cuda._graph_annotations.get_kernel_annotations())`.
 
     Returns
     -------
@@ -60,9 +70,18 @@ def open(
     ------
     BadInputError
         The file is missing, damaged, or has an unknown format. With `graph_capture`: no capture
-        matches at least 95 % of the kernels of a graph by name and order.
+        matches at least 95 % of the kernels of a graph by name and order. With `compiled`: a folder
+        has no artefacts.
     """
-    return open_trace(path, progress, copies=copies, mine=mine, graph_capture=graph_capture)
+    return open_trace(
+        path,
+        progress,
+        copies=copies,
+        mine=mine,
+        graph_capture=graph_capture,
+        compiled=compiled,
+        graph_annotations=graph_annotations,
+    )
 
 
 def open_trace(

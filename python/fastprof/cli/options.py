@@ -69,6 +69,19 @@ _OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "help": "count rows and GPU time again by independent means and compare; exit code 3 if "
         "they differ",
     },
+    "--compiled": {
+        "metavar": "DIR",
+        "action": "append",
+        "default": [],
+        "help": "folder with artefacts of torch.compile, written with INDUCTOR_PROVENANCE=1 "
+        "TORCH_TRACE=DIR, or its debug folder; lines, layers and summary then share the work of "
+        "generated kernels among the source that they compute (repeatable)",
+    },
+    "--graph-annotations": {
+        "metavar": "FILE",
+        "help": "annotations of the nodes of CUDA graphs that the trace does not contain: pickle "
+        "or JSON of what torch.cuda._graph_annotations.get_kernel_annotations returns",
+    },
     "--graph-capture": {
         "metavar": "TRACE",
         "action": "append",

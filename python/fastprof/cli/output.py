@@ -26,11 +26,12 @@ if TYPE_CHECKING:
 # The arguments of all commands that name files, by their attribute: what is written with its
 # option, what is read, and the files that count in directories of other files.
 OUTPUTS: Final = {"output": "-o", "html": "--html", "plot": "--plot", "report": "--report"}
-INPUTS: Final = ("file", "paths", "captures", "runs", "graph_capture", "ops")
+INPUTS: Final = ("file", "paths", "captures", "runs", "graph_capture", "graph_annotations", "ops")
 FOLDERS: Final = {
     "store": "*.[ps]*",  # *.parquet; history.sqlite
     "baseline": "*.[pjs]*",  # history.sqlite; of earlier versions: baseline.parquet, ...
     "source": "**/*.py",
+    "compiled": "**/*.[pjl]*",  # artefacts of torch.compile: *.py, *.json, *.log
 }
 
 

@@ -31,7 +31,7 @@ the exit code is 1.
   fastprof report net.sqlite -o report.html
   fastprof report traces/ -o ranks.html --each
 """
-_OF_ONE_FILE = ("gpu", "peak", "bandwidth", "mine", "where")
+_OF_ONE_FILE = ("gpu", "peak", "bandwidth", "mine", "where", "compiled", "graph_annotations")
 _RANKS = "ranks.html"
 
 
@@ -56,7 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     for option in (STEPS, WHERE, *PEAKS):
         add_option(parser, option)
-    add(parser, "--mine", "--ops", "--graph-capture", "--trim")
+    add(parser, "--mine", "--ops", "--graph-capture", "--graph-annotations", "--compiled")
+    add(parser, "--trim")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -90,6 +91,8 @@ def _page_of_file(arguments: argparse.Namespace) -> Page:
             bar,
             mine=arguments.mine,
             graph_capture=arguments.graph_capture,
+            compiled=arguments.compiled,
+            graph_annotations=arguments.graph_annotations,
         )
     for warning in filter(None, (*profile.warnings, profile.source.host_omitted)):
         log(f"warning: {warning}")

@@ -40,7 +40,16 @@ class ReportCommand:
         for option in self._report.options:
             add_option(parser, option)
         add_table(parser, self._report.limit)
-        add(parser, "--output", "--mine", "--ops", "--graph-capture", "--trim")
+        add(
+            parser,
+            "--output",
+            "--mine",
+            "--ops",
+            "--graph-capture",
+            "--graph-annotations",
+            "--compiled",
+        )
+        add(parser, "--trim")
         parser.epilog = columns_text(self._report.columns)
 
     def run(self, arguments: argparse.Namespace) -> int:
@@ -79,6 +88,8 @@ class ReportCommand:
                 bar,
                 mine=arguments.mine,
                 graph_capture=arguments.graph_capture,
+                compiled=arguments.compiled,
+                graph_annotations=arguments.graph_annotations,
                 host="host" in self._report.needs,
             )
         for warning in profile.warnings:

@@ -15,6 +15,8 @@ from fastprof.model.columns import Values
 # In a trace of torch.profiler, and in the facts of a run: the steps before the recording.
 UNRECORDED: Final = "fastprof_unrecorded"
 AFTER: Final = "fastprof_after"
+# In a trace of torch.profiler: the annotations of nodes of CUDA graphs, lists by id of the node.
+GRAPH_ANNOTATIONS: Final = "fastprof_graph_annotations"
 
 
 def _no_int64() -> Int64:

@@ -75,6 +75,7 @@ class Configs:
     copy_kind: Int32 | None = None
     source: Int32 | None = None
     target: Int32 | None = None
+    annotation: Int32 | None = None  # of nodes of graphs: index into Trace.strings; None: no node
 
     def __len__(self) -> int:
         return len(self.kind)

@@ -31,7 +31,7 @@ OF_CELLS: Final = frozenset(
         *("op", "mod", "params", "tc", "compute_type", "helper"),
         *("name", "kernel", "class", "kind", "copy_direction", "copy_memory", "grid"),
         *("device", "stream", "context"),
-        *("layer", "trace", "line", "library_line", "dir", "phase"),
+        *("layer", "trace", "line", "library_line", "dir", "phase", "annotation"),
     }
 )
 

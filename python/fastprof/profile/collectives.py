@@ -34,6 +34,7 @@ from fastprof.ops.collectives.messages import (
     kind_of,
 )
 from fastprof.profile import gpu_work
+from fastprof.profile.annotated import notes_of
 from fastprof.profile.instances import HostEvents
 from fastprof.profile.lookups import Lookups
 
@@ -100,6 +101,8 @@ def messages_of(lookups: Lookups, read_payloads: Callable[[], HostEvents]) -> Me
         for i, j in zip(label[first].tolist(), names.ids[rows[first]].tolist(), strict=True)
     ]
     of_rows = Values(pair, results)
+    if lookups.trace.kernels.configs.annotation is not None:
+        of_rows = _annotated(of_rows, notes_of(lookups.trace).take(rows))
     groups = np.full(len(rows), -1, np.int32)
     if lookups.trace.about.format == "nsys" and any(
         message.size is None or message.group is None for message in results
@@ -112,6 +115,18 @@ def messages_of(lookups: Lookups, read_payloads: Callable[[], HostEvents]) -> Me
     of_range = take(lookups.attribution.frame_range, frame)
     number[rows] = lookups.trace.message_numbers.of_ranges(of_range)
     return Messages(Values(ids, of_rows.values), call, number)
+
+
+def _annotated(of_rows: Values, notes: Values) -> Values:
+    """The messages of kernels of graphs by the annotations of their nodes, and what these lack."""
+    pair, first = alike([of_rows.ids, notes.ids])
+    results = []
+    for row in first.tolist():
+        note, message = notes.at(row), of_rows.at(row)
+        if note is not None and note.collective is not None:
+            message = messages.joined(messages.recorded_message(note.collective), message)
+        results.append(message)
+    return Values(pair, results)
 
 
 def _launched(lookups: Lookups, rows: Rows, events: HostEvents) -> LaunchedBy:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from operator import itemgetter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -18,8 +18,8 @@ from fastprof.model.columns import Column, Ints, RepeatedInts, SharedValues, Val
 from fastprof.model.markers import Kind, SourceLines, each_part_once
 from fastprof.model.timeline import GpuSamples, RecordedEvents
 from fastprof.model.trace import NO_TIME, Trace, label_text
+from fastprof.profile import annotated, checks, collectives, gpu_work, phases
 from fastprof.profile import api_classes as kernel_types
-from fastprof.profile import checks, collectives, gpu_work, phases
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.calls import CallsOfKernels
 from fastprof.profile.cells import KernelCells, bits, lookups_of_cells, numbered, partition, sums
@@ -32,6 +32,9 @@ from fastprof.profile.source import ProfileSource
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 from fastprof.profile.steps.window import Window, inside, window_of
 from fastprof.profile.timeline import Timeline, no_timeline
+
+if TYPE_CHECKING:
+    from fastprof.profile.compiled.sites import CompiledWork
 
 _DIRECTIONS: Final = ["fprop", "bprop"]
 
@@ -90,6 +93,7 @@ class TraceSource(ProfileSource):
         source = self._copy()
         source._lookups = Lookups(self._trace, self._attribution, self.lines, window, of_steps)
         source.host_omitted = self.host_omitted
+        source.compiled = self.compiled
         if "timeline" in self.__dict__:
             source.timeline = self.timeline
         return source
@@ -112,11 +116,16 @@ class TraceSource(ProfileSource):
     def _make(self, name: str) -> Column:
         if name == "launch_end":
             return self.timeline.launch_ends()
+        if name == "annotation":
+            return annotated.notes_of(self._lookups.trace).mapped(str)
         if name in collectives.COLUMNS:
             return self.messages.column(name)
         if name in stages.COLUMNS:
             return stages.column_of_stages(self._lookups, name)
-        return _MAKERS[name](self._lookups)
+        made = _MAKERS[name](self._lookups)
+        if name == "layer" and isinstance(made, Values):
+            return annotated.with_layers(made, self._lookups.trace)
+        return made
 
     def steps(self, source: str | None) -> StepsOfKernels:
         """The steps by a source."""
@@ -167,6 +176,16 @@ class TraceSource(ProfileSource):
             shared,
             lambda: lookups.steps(None, lambda: ranges),
         )
+
+    @computed_once
+    def compiled_work(self) -> CompiledWork | None:
+        """As in ProfileSource."""
+        if self.compiled is None or not self.compiled.graphs:
+            return None
+        from fastprof.profile.compiled.sites import work_of
+
+        names = self._lookups.names[1]
+        return work_of(self._trace, self._attribution, names, self.compiled.graphs)
 
     @property
     def forward_ranges(self) -> Int32:

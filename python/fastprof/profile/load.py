@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from threading import Lock
 from typing import BinaryIO, TypedDict, TypeVar
@@ -13,6 +14,7 @@ from fastprof._system import memory
 from fastprof._system.file_state import SameFile
 from fastprof._system.garbage import uncollected
 from fastprof.errors import BadInputError
+from fastprof.model.compiled import Compiled
 from fastprof.model.markers import SourceLines
 from fastprof.model.timeline import GpuSamples, KeptHost, Recorded, RecordedEvents
 from fastprof.model.trace import Recording, Trace
@@ -32,6 +34,7 @@ from fastprof.profile.timeline import (
     timeline_of_kept,
 )
 from fastprof.readers import detect as memory_estimate
+from fastprof.readers.beside import compiled_beside
 from fastprof.readers.detect import (
     FileFormat,
     detect_trace,
@@ -57,6 +60,8 @@ class LoadOptions(TypedDict, total=False):
     mine: str | Sequence[str]
     graph_capture: Path | Sequence[Path]
     host: bool
+    compiled: Path | Sequence[Path]
+    graph_annotations: Path | None
 
 
 def load(
@@ -68,6 +73,8 @@ def load(
     mine: str | Sequence[str] = (),
     graph_capture: Path | Sequence[Path] = (),
     host: bool = False,
+    compiled: Path | Sequence[Path] = (),
+    graph_annotations: Path | None = None,
 ) -> Data:
     """Read a trace and attribute its kernels; see `fastprof.open` for parameters and errors.
 
@@ -77,8 +84,34 @@ def load(
         range. Those of torch.profiler are always kept.
     """
     files = [graph_capture] if isinstance(graph_capture, str | os.PathLike) else graph_capture
-    return _with_packages(
-        lambda: _load(kind, path, progress, copies, SourceLines(mine), files, host)
+    folders = [compiled] if isinstance(compiled, str | os.PathLike) else compiled
+    artefacts = _artefacts(folders) if folders else _artefacts_beside(path)
+    profile = _with_packages(
+        lambda: _load(
+            kind, path, progress, copies, SourceLines(mine), files, host, graph_annotations
+        )
+    )
+    profile.source.compiled = artefacts
+    return profile
+
+
+def _artefacts_beside(path: Path) -> Compiled | None:
+    """Those that `fastprof run` kept with the trace; None without any that can be read."""
+    with suppress(BadInputError):
+        beside = compiled_beside(path)
+        return _artefacts(beside) if beside else None
+    return None
+
+
+def _artefacts(folders: Sequence[Path]) -> Compiled:
+    """What the artefacts of torch.compile in some folders tell."""
+    from fastprof.readers.inductor import folder
+
+    results = [folder.read(path) for path in folders]
+    return Compiled(
+        tuple(graph for each in results for graph in each.graphs),
+        tuple(again for each in results for again in each.recompilations),
+        tuple(end for each in results for end in each.breaks),
     )
 
 
@@ -124,6 +157,7 @@ def _load(
     lines: SourceLines,
     graph_capture: Sequence[Path],
     host: bool,
+    notes: Path | None,
 ) -> Data:
     name = os.fsdecode(path)
     is_pipe = os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
@@ -141,7 +175,9 @@ def _load(
         return kind(source_of_lines, _recounter(SameFile(path, name), copies))
     # Each stage's input is released when the stage returns: no local variable refers to it.
     kept: list[KeptTimes | Recorded] = []
-    attributed = attribute(nest(_read(path, progress, copies, graph_capture, host, kept.append)))
+    attributed = attribute(
+        nest(_read(path, progress, copies, graph_capture, host, notes, kept.append))
+    )
     trace = attributed.trace
     attribution, summary = attributed.attribution, None
     if trace.captured is not None:
@@ -169,6 +205,7 @@ def _read(
     copies: bool,
     graph_capture: Sequence[Path],
     host: bool,
+    notes: Path | None,
     keep: Callable[[KeptTimes | Recorded], None],
 ) -> Recording:
     files = traces_in(graph_capture)
@@ -184,6 +221,10 @@ def _read(
         captured_graphs.use_captures(
             recording, (read_trace(file, progress, copies=True, captures=True) for file in files)
         )
+    if notes is not None:
+        from fastprof.readers import graph_annotations
+
+        graph_annotations.annotate(recording, graph_annotations.read(notes))
     return recording
 
 

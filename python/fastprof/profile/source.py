@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from threading import RLock
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fastprof.errors import BadInputError, StepsError
 from fastprof.model.arrays import Bools, Int32
 from fastprof.model.column_table import ColumnInfo
 from fastprof.model.columns import Column
+from fastprof.model.compiled import Compiled
 from fastprof.model.markers import SourceLines
 from fastprof.model.metadata import About
 from fastprof.model.timeline import GpuSamples
@@ -24,6 +25,9 @@ from fastprof.profile.range_columns import Paths, RangeColumns
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 from fastprof.profile.steps.window import Window
 from fastprof.profile.timeline import Timeline
+
+if TYPE_CHECKING:
+    from fastprof.profile.compiled.sites import CompiledWork
 
 
 class ProfileSource(ABC):
@@ -64,6 +68,7 @@ class ProfileSource(ABC):
         self.kept: dict[object, Any] = {}  # see `fastprof.profile.data`
         # Replays of the profile, which refer to it: kept for further ones if a caller sets a dict.
         self.replays: dict[str | None, Any] | None = None
+        self.compiled: Compiled | None = None  # artefacts of torch.compile
         self.host_omitted = ""  # why `timeline` contains nothing
         self._columns: dict[str, Column] = {}
         self._being_made: dict[str, RLock] = {}
@@ -236,6 +241,11 @@ class ProfileSource(ABC):
             The file is dict lines, which contain no ranges.
         """
         raise self._lacks("ranges")
+
+    @property
+    def compiled_work(self) -> CompiledWork | None:
+        """The parts of kernels that torch.compile generated; None without its artefacts."""
+        return None
 
     @property
     def messages(self) -> Messages:

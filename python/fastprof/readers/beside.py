@@ -1,4 +1,4 @@
-"""What `fastprof run` keeps beside the trace of nsys, in the directory of the run.
+"""What `fastprof run` keeps beside a trace, in the directory of the run.
 
 Imports no numpy until it reads.
 """
@@ -10,10 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from fastprof._system.regex import regex
+
 if TYPE_CHECKING:
     from fastprof.model.metadata import Unrecorded
 
 FACTS: Final = "run.json"
+COMPILED: Final = "compiled"  # the folder with artefacts of torch.compile
+_RANK: Final = regex(r"\.rank(\d+)\.")
 _LARGEST: Final = 1 << 24  # bytes
 _TRACE: Final = "trace."  # trace.sqlite, trace.nsys-rep
 
@@ -33,6 +37,20 @@ def unrecorded_beside(path: str | os.PathLike[str]) -> Unrecorded | None:
     except (OSError, ValueError):
         return None
     return median_unrecorded(_recordings(facts))
+
+
+def compiled_beside(path: str | os.PathLike[str]) -> list[str]:
+    """The artefacts of torch.compile, if the trace lies in the directory of its run.
+
+    Of several ranks, the structured logs of the trace's own; the whole folder if there are none.
+    """
+    trace = Path(os.fsdecode(path))
+    found = trace.parent / COMPILED
+    if not ((trace.parent / FACTS).is_file() and found.is_dir()):
+        return []
+    rank = _RANK.search(trace.name)
+    own = sorted(found.glob(f"*_rank_{rank[1]}_*.log")) if rank else []
+    return [str(each) for each in own or [found]]
 
 
 def facts_in(directory: str | os.PathLike[str]) -> dict[str, Any]:

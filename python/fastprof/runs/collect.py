@@ -19,6 +19,7 @@ from fastprof.model.metadata import AFTER
 from fastprof.model.page import Page
 from fastprof.page import page_of
 from fastprof.page.ranks import page_of_ranks
+from fastprof.readers.beside import COMPILED
 from fastprof.runs.directory import PAGE
 from fastprof.runs.facts import NOW, STATUS, snapshot_of
 
@@ -60,7 +61,20 @@ def collect(directory: Path) -> list[dict[str, Any]]:
                     os.replace(snapshot_of(Path(recording["path"])), snapshot_of(final))
                 recording["path"] = final.name
     map_on_threads(_compress, moves, usable_cores())
+    _trim_logs(directory / COMPILED)
     return reports
+
+
+def _trim_logs(folder: Path) -> None:
+    """Keep only the records that reports use: a structured log has many others."""
+    if not folder.is_dir():
+        return
+    from fastprof.readers.inductor.structured_log import is_structured_log, kept_lines
+
+    for path in [each for each in folder.iterdir() if is_structured_log(each.name)]:
+        with suppress(OSError), output_file(path, is_own=True) as file:
+            for line in kept_lines(path):
+                file.write(line)
 
 
 def _compress(move: tuple[Path, Path, dict[str, Any] | None]) -> None:

@@ -15,9 +15,12 @@ from types import FrameType
 
 from fastprof._system.signals import deferred
 from fastprof.errors import BadInputError
+from fastprof.readers.beside import COMPILED
 from fastprof.runs.facts import NOW, PID, STATUS, VARIABLE, Settings
 from fastprof.runs.nsys import started
 
+# Variables of torch: the folder of the structured log, nodes of kernels in it, the debug mode.
+_LOG, _PROVENANCE, _DEBUG = "TORCH_TRACE", "INDUCTOR_PROVENANCE", "TORCH_COMPILE_DEBUG"
 STARTUP = Path(__file__).with_name("startup")
 # From a terminal, these reach the program without our help.
 _OF_TERMINAL = ("SIGINT", "SIGQUIT")
@@ -45,9 +48,15 @@ def program_name(command: Sequence[str]) -> str:
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """The environment of the program: its Pythons import `startup/sitecustomize.py`."""
+    """The environment of the program: its Pythons import `startup/sitecustomize.py`.
+
+    torch.compile writes its structured log, with the nodes of its kernels, into the directory of
+    the run, unless the user has chosen where it goes.
+    """
     paths = [str(STARTUP), os.environ.get("PYTHONPATH", "")]
+    compiled = {_LOG: str(Path(settings.directory) / COMPILED), _PROVENANCE: "1"}
     return {
+        **({} if {_LOG, _PROVENANCE, _DEBUG} & os.environ.keys() else compiled),
         **os.environ,
         VARIABLE: settings.to_environment(),
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),

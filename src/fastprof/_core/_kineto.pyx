@@ -22,7 +22,7 @@ TEXT_PLACE = -(INT64_MAX // 2) - 1
 TABLES = (
     "gpu", "launches", "ranges", "gpu_annotations", "flows", "memory", "metadata", "syncs",
 )
-POOLS = ("names", "labels", "stacks", "places", "categories", "root")
+POOLS = ("names", "labels", "stacks", "places", "categories", "notes", "root")
 
 
 def _types_of_columns(int table):

@@ -318,6 +318,22 @@ def test_torch_distributed_tells_the_rank(tmp_path, monkeypatch):
     assert recorders.rank_and_world() == (5, 8)
 
 
+def test_annotations_of_graphs_that_the_program_made_are_in_the_trace(tmp_path):
+    module = pytest.importorskip("torch.cuda._graph_annotations")
+    node = (9 << 32) | 1
+    module.get_kernel_annotations()[node] = [{"module_fqn": "layers.0.mlp", "size": {1}}, "text"]
+    try:
+        path = loop(captured(path="trace.json"), 3).path
+    finally:
+        module.clear_kernel_annotations()
+    root = json.loads(path.read_text())
+    assert root["fastprof_graph_annotations"] == {
+        str(node): [{"module_fqn": "layers.0.mlp", "size": "{1}"}, "text"]
+    }
+    path = loop(captured(path="without.json"), 3).path
+    assert "fastprof_graph_annotations" not in json.loads(path.read_text())
+
+
 def test_only_the_chosen_ranks_record(tmp_path, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "1")

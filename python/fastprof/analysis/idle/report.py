@@ -13,6 +13,7 @@ from fastprof._core._pools import pairs
 from fastprof.analysis import keys
 from fastprof.analysis.gpu_work import WorkOfDevices, answered_work
 from fastprof.analysis.grouping import Grouping, group, numbers, texts
+from fastprof.analysis.host.compilations import compilation_lines
 from fastprof.analysis.idle.causes import CAUSES, Cause
 from fastprof.analysis.idle.columns import BY, COLUMNS, OF_GAPS
 from fastprof.analysis.idle.gaps import PLACES, Examined, examine, places_of
@@ -75,6 +76,7 @@ def idle(
     lines, facts = overview(profile)
     own = (
         *notes(profile, examined.causes.n_late),
+        *compilation_lines(profile),
         *recorder_lines(profile, profile.find_steps(steps)),
     )
     return replace(table, lead=(*left_out(profile), *lines), facts=facts, notes=own)

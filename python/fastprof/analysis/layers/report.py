@@ -10,10 +10,10 @@ import numpy as np
 
 from fastprof._system.classes import dataclass
 from fastprof.analysis.cells import ReportCells as KernelCells
-from fastprof.analysis.cells import cells_of
 from fastprof.analysis.counted import headed, notes_on_sums
 from fastprof.analysis.grouping import Grouping, group, numbers, texts
 from fastprof.analysis.layers.columns import COLUMNS
+from fastprof.analysis.parts import parts_of
 from fastprof.analysis.registry import Where
 from fastprof.analysis.roofline.ideal import ideals_of
 from fastprof.analysis.roofline.utilisation import devices_with, roof_notes
@@ -71,10 +71,11 @@ def layers(
     if depth is not None and depth < 1:
         raise ReportError(f"depth: expected a positive number, found {depth}")
     devices = devices_with(profile, gpu, peak, bandwidth)
-    kernels, cells = profile.find_steps(steps), cells_of(profile, where=where)
+    kernels, cells = profile.find_steps(steps), parts_of(profile, where=where)
     chosen = selected(cells, where)
     groups, paths, first = layer_paths(cells, depth, chosen)
-    sums = path_sums(cells, groups, kernels, ideals_of(cells, devices))
+    ideals = cells.with_ideals(lambda whole: ideals_of(whole, devices))
+    sums = path_sums(cells, groups, kernels, ideals)
     work = _Work(paths, sums, first)
     rows = work.rows()
     of_instances: dict[str, ColumnData] = {}
@@ -92,7 +93,8 @@ def layers(
         {column.key: columns[column.key] for column in COLUMNS if column.key in columns},
         headed(shown(COLUMNS, columns, OPTIONAL), profile),
         notes=(
-            *_notes(profile),
+            *_notes(profile, cells),
+            *cells.notes_on_parts(chosen),
             *notes_on_depth(rows, "layers"),
             *notes_on_sums(profile, kernels, None if chosen is None else cells.flags(chosen)),
             *roof_notes(devices, columns),
@@ -158,7 +160,7 @@ def layer_paths(
         moved = attached([paths[i] for i in again], [paths[i] for i in others])
         for i, path in zip(again, moved, strict=True):
             paths[i] = path
-    times = cells.grouped(groups).stats(_launch_times(cells.profile), NO_TIME).min
+    times = groups.stats(cells.launched(_launch_times(cells.profile)), NO_TIME).min
     return groups, [path[:depth] for path in paths], times.tolist()
 
 
@@ -217,8 +219,8 @@ def _totals(sums: Sums) -> dict[str, Any]:
     return totals
 
 
-def _notes(profile: ProfileData) -> tuple[str, ...]:
-    if any(texts(profile, "layer").values):
+def _notes(profile: ProfileData, cells: KernelCells) -> tuple[str, ...]:
+    if any(texts(cells, "layer").values):
         return ()
     return (advice_on(profile.about, profile.contents, "layer"),)
 

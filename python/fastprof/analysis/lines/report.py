@@ -15,12 +15,13 @@ import numpy as np
 
 from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._system.threads import computed_once
-from fastprof.analysis.cells import ReportCells, cells_of
+from fastprof.analysis.cells import ReportCells
 from fastprof.analysis.counted import headed, notes_on_sums
 from fastprof.analysis.grouping import group, texts
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.lines.columns import COLUMNS
 from fastprof.analysis.lines.descent import below_one_line
+from fastprof.analysis.parts import parts_of
 from fastprof.analysis.registry import Where
 from fastprof.analysis.roofline.ideal import ideals_of
 from fastprof.analysis.roofline.utilisation import devices_with, roof_notes
@@ -214,12 +215,13 @@ def lines(
         raise ReportError(f"by: expected {' or '.join(_BY)}, found {by!r}")
     globs = [files] if isinstance(files, str) else list(files)
     sources = SourceFiles(source)
-    kernels, cells = profile.find_steps(steps), cells_of(profile, where=where)
+    kernels, cells = profile.find_steps(steps), parts_of(profile, where=where)
     traces = texts(cells, "trace")
     chosen = selected(cells, where)
     groups = group([traces], len(cells), chosen)
     devices = devices_with(profile, gpu, peak, bandwidth)
-    sums = path_sums(cells, groups, kernels, ideals_of(cells, devices))
+    ideals = cells.with_ideals(lambda whole: ideals_of(whole, devices))
+    sums = path_sums(cells, groups, kernels, ideals)
     stacks = [list(traces.at(row) or ()) for row in groups.first.tolist()]
     listed, notes = chosen_frames(profile, stacks, globs)
     if not globs and function is None:
@@ -238,6 +240,7 @@ def lines(
         notes=(
             *notes,
             *notes_on_sums(profile, kernels, None if chosen is None else cells.flags(chosen)),
+            *cells.notes_on_parts(chosen),
             *_notes(rows, sources, by == "function" or function is not None),
             *roof_notes(devices, table.columns),
         ),

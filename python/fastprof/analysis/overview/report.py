@@ -18,11 +18,11 @@ from fastprof._system.threads import SecondThread
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge
 from fastprof.analysis.advice.report import findings, first_calls, saved_text
-from fastprof.analysis.cells import cells_of
 from fastprof.analysis.counted import notes_on_sums
 from fastprof.analysis.idle.causes import CAUSES
 from fastprof.analysis.overview.columns import CAUSES_OF_IDLE, ROWS
 from fastprof.analysis.overview.work import work_tables
+from fastprof.analysis.parts import parts_of
 from fastprof.analysis.roofline.utilisation import devices_with
 from fastprof.analysis.summary.report import headline
 from fastprof.errors import ReportError
@@ -74,7 +74,7 @@ def overview(
     with SecondThread() as second:
         facts = Facts(profile, steps, devices)
         idling = second.submit(_idle, facts)
-        cells = cells_of(profile)
+        cells = parts_of(profile)
         tables = work_tables(cells, facts.steps, devices)
         lines, of_steps = headline(profile, facts.steps, devices)
         if facts.steps.source == "iteration":
@@ -99,7 +99,14 @@ def overview(
     step = tables["ops"].total.get("step_ns"), of_steps.get("step_busy_ns")
     sums = notes_on_sums(profile, facts.steps, step=step)
     lines = [line for line in lines if line != facts.steps.incomplete]  # the answer says it
-    lead = (_file(profile), *lines, *first_calls(facts), *sums, *_known(profile))
+    lead = (
+        _file(profile),
+        *lines,
+        *first_calls(facts),
+        *sums,
+        *_known(profile),
+        *cells.notes_on_parts(),
+    )
     return cast(Table, Overview(tables, more, lead, commands))
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from fastprof._system.classes import dataclass
 from fastprof._system.regex import regex
 from fastprof.analysis.cells import ReportCells as KernelCells
-from fastprof.analysis.cells import cells_of
 from fastprof.analysis.counted import headed
 from fastprof.analysis.grouping import Grouping, group, numbers
 from fastprof.analysis.key_names import heading_of
@@ -20,6 +19,7 @@ from fastprof.analysis.layers.report import NO_LAYER, LayerPath, folded, layer_p
 from fastprof.analysis.lines.descent import below_one_line
 from fastprof.analysis.lines.report import NO_LINE
 from fastprof.analysis.overview.columns import LAYERS, LINES, OF_WORK
+from fastprof.analysis.parts import parts_of
 from fastprof.analysis.roofline.ideal import Ideals, ideals_of
 from fastprof.analysis.summary.measures import TimeInSteps, measures, shown, time_in_steps, totals
 from fastprof.analysis.summary.report import default_keys, summary
@@ -42,13 +42,13 @@ def work_tables(
 
     Without layers or lines, their table has no rows and a note.
 
-    cells : of the profile, not refined
+    cells : of the profile, not refined, as `parts_of` returns them
     """
     if not len(cells):
         none = Table({heading.key: Ints(np.empty(0, np.int64)) for heading in OF_WORK}, OF_WORK)
         return {"ops": summary(cells.profile), "layers": none, "lines": none}
     names = default_keys(cells)
-    whole, finer = _work(cells, steps, devices), cells_of(cells.profile, names)
+    whole, finer = _work(cells, steps, devices), parts_of(cells.profile, names)
     same = replace(whole, cells=finer)
     of_ops = same if finer.is_coarsest else _work(finer, steps, devices)
     return {"ops": _by_op(of_ops, names), "layers": _by_layer(whole), "lines": _by_line(whole)}
@@ -94,7 +94,8 @@ class _Work:
 
 
 def _work(cells: KernelCells, steps: StepsOfKernels, devices: Mapping[int, Device]) -> _Work:
-    return _Work(cells, time_in_steps(cells, steps), ideals_of(cells, devices))
+    ideal = cells.with_ideals(lambda whole: ideals_of(whole, devices))
+    return _Work(cells, time_in_steps(cells, steps), ideal)
 
 
 def _by_op(work: _Work, names: Sequence[str]) -> Table:

@@ -15,6 +15,7 @@ from fastprof._system.threads import SecondThread
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.gpu_work import MOST_GPUS
 from fastprof.analysis.grouping import Floats64, group
+from fastprof.analysis.host.compilations import why_compiled
 from fastprof.analysis.idle.causes import CAUSES
 from fastprof.analysis.idle.gaps import gaps_of_steps
 from fastprof.analysis.keys import key_of
@@ -143,7 +144,8 @@ def _of_windows(
         "outliers": outlier_facts(outliers, windows, number),
     }
     facts |= {"more_gpus": {"gpus": n_more}} if n_more else {}
-    notes = (*steps.notes, *_notes(profile, steps, windows, values), *defects)
+    own = _notes(profile, steps, windows, values)
+    notes = (*steps.notes, *own, *why_compiled(profile), *defects)
     return _table(columns, lead, notes, facts)
 
 

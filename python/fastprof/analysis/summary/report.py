@@ -11,12 +11,12 @@ import numpy as np
 from fastprof._system.threads import SecondThread
 from fastprof.analysis import keys
 from fastprof.analysis.cells import ReportCells as KernelCells
-from fastprof.analysis.cells import cells_of
 from fastprof.analysis.counted import headed, notes_on_sums
 from fastprof.analysis.grouping import Grouping, group, numbers
 from fastprof.analysis.host.events import CpuEvents, Measure, counted, cpu_events, joined_ids
 from fastprof.analysis.key_names import check_keys, heading_of
 from fastprof.analysis.notes import NO_GPU_WORK, missing
+from fastprof.analysis.parts import parts_of
 from fastprof.analysis.recorder import recorder_lines, unrecorded_step
 from fastprof.analysis.registry import Where
 from fastprof.analysis.roofline.ideal import Ideals, ideals_of
@@ -83,13 +83,14 @@ def summary(
     """
     devices = devices_with(profile, gpu, peak, bandwidth)
     kernels = profile.find_steps(steps)
-    cells = cells_of(profile)
+    cells = parts_of(profile)
     has_ranges_only = not len(profile) and any((profile.contents.ranges or {}).values())
     events = cpu_events(profile) if cpu or has_ranges_only else None
     names = (by,) if isinstance(by, str) else tuple(by or default_keys(cells, events))
     check_keys(names)
-    cells = cells_of(profile, names, where)
-    ideal, in_steps = ideals_of(cells, devices), time_in_steps(cells, kernels)
+    cells = parts_of(profile, names, where)
+    ideal = cells.with_ideals(lambda whole: ideals_of(whole, devices))
+    in_steps = time_in_steps(cells, kernels)
     chosen = selected(cells, where)
     with SecondThread() as second:
         if events is not None:
@@ -106,7 +107,7 @@ def summary(
         footer += flag_notes(table.columns)
     step = table.total.get("step_ns"), facts.get("step_busy_ns")
     rows = None if chosen is None else cells.flags(chosen)
-    footer = (*notes_on_sums(profile, kernels, rows, step), *footer)
+    footer = (*cells.notes_on_parts(chosen), *notes_on_sums(profile, kernels, rows, step), *footer)
     if "ideal_ns" in table and table.total.get("ideal_ns") is not None:
         footer += (*peaks_lines(devices), CLOCKS)
     return replace(table, notes=footer, lead=lines, facts=facts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 
+from fastprof.annotate.program.compiled import keep_layers
 from fastprof.annotate.program.layers import Annotation
 from fastprof.annotate.program.program import RecordedProgram
 from fastprof.runs.facts import from_environment
@@ -14,6 +15,7 @@ def begin() -> None:
     settings = from_environment()
     if settings is None:
         return
+    keep_layers()
     program = RecordedProgram(settings, Annotation(settings.functions))
     atexit.register(program.ended)
     program.begin()

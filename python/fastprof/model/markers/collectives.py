@@ -8,6 +8,7 @@ Source: torch/csrc/distributed/c10d/ParamCommsUtils.hpp and ProcessGroupNCCL.cpp
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from fastprof._system.classes import dataclass
@@ -100,6 +101,11 @@ def recorded(pairs: str) -> Collective | None:
         fields = json.loads(f"{{{pairs}}}")
     except (ValueError, RecursionError):
         return None
+    return recorded_in(fields)
+
+
+def recorded_in(fields: Mapping[str, Any]) -> Collective | None:
+    """The record in fields by name; None without the name of a collective."""
     name, dtype = fields.get("Collective name"), fields.get("dtype")
     if not isinstance(name, str) or not name:
         return None

@@ -42,8 +42,9 @@ class KinetoFile:
     tables : dict of dict of ndarray
         Columns by table and name, see `_core._kineto.COLUMNS`; rows in the order of the file.
         Times are ns. `name` and `value` index `names`, `label` `labels`, `stack` and `hierarchy`
-        `stacks`, `category` `categories`. `kind` of GPU work is 0 for a kernel, 1 for a copy, 2
-        for a fill; `phase` of a flow is ord("s"), ord("t") or ord("f"). Missing values are -1, or
+        `stacks`, `category` `categories`, `annotation` `notes`: "key":value pairs. `kind` of GPU
+        work is 0 for a kernel, 1 for a copy, 2 for a fill; `phase` of a flow is ord("s"), ord("t")
+        or ord("f"). Missing values are -1, or
         NONE in start, duration, time, pid, tid, a flow's id, and an allocation's bytes.
     labels : list of str
         Of ranges: name, then after a "\\x1f" each Input Dims, Input type, Input Strides, Concrete
@@ -70,6 +71,7 @@ class KinetoFile:
     stacks: list[str]
     places: list[str]
     categories: list[str]
+    notes: list[str]
     root: dict[str, Any]
     counts: dict[tuple[str | None, str | None], int]
     lost_events: int
@@ -161,6 +163,7 @@ def read(
         stacks=reader.texts("stacks"),
         places=reader.texts("places"),
         categories=reader.texts("categories"),
+        notes=reader.texts("notes"),
         root=root,
         counts=reader.counts(),
         lost_events=lost_events,

@@ -16,6 +16,7 @@ from fastprof._core._take import distinct, take
 from fastprof.errors import BadInputError
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.markers.kineto import FIELD, NUMBERED
+from fastprof.model.metadata import GRAPH_ANNOTATIONS
 from fastprof.model.trace import (
     COPY_KINDS,
     MEMORY_KINDS,
@@ -32,6 +33,7 @@ from fastprof.model.trace import (
     Recording,
 )
 from fastprof.readers import trace_columns
+from fastprof.readers.graph_annotations import annotate, pairs_of_nodes
 from fastprof.readers.graph_captures import capture_names
 from fastprof.readers.kineto import event_columns, metadata
 from fastprof.readers.kineto.event_columns import KinetoFile
@@ -46,7 +48,7 @@ _ACTIVITIES = np.array([Activity.KERNEL, Activity.MEMCPY, Activity.MEMSET], np.i
 # The scanner's columns of a launch configuration.
 _CONFIG = (
     "kind", "name", "device", "context", "stream", "grid", "block", "registers", "shared_memory",
-    "graph_id", "graph_node",
+    "graph_id", "graph_node", "annotation",
 )  # fmt: skip
 
 # Work of one stream runs sequentially. Overlaps of tens of microseconds are real (programmatic
@@ -88,14 +90,14 @@ def read(
     kernels.recorded_range = ranges_of_kernels(file, kernels, row_of_event)
     _process_of_range(kernels, ranges, threads)
     trace_columns.complete_processes(kernels, len(threads.process_numbers))
-    return Recording(
+    recording = Recording(
         name=file.name,
         kernels=kernels,
         launches=launches,
         ranges=ranges,
         phases=Ranges(*(np.empty(0, column.dtype) for column in vars(ranges).values())),
         labels=labels,
-        strings=list(file.names),
+        strings=[*file.names, *file.notes],
         threads=threads.numbers,
         process_of_thread=threads.process,
         processes=threads.process_numbers.astype(np.int32),
@@ -107,6 +109,9 @@ def read(
         lost=lost,
         host=recorded(file, threads, ranges),
     )
+    if GRAPH_ANNOTATIONS in file.root:
+        annotate(recording, pairs_of_nodes(file.root[GRAPH_ANNOTATIONS]))
+    return recording
 
 
 def _read_ranges(file: KinetoFile, threads: KinetoThreads, label: Int32) -> tuple[Ranges, Int32]:
@@ -178,10 +183,18 @@ def _configs_of(file: KinetoFile, columns: dict[str, npt.NDArray[Any]], copies: 
         graph_id=_narrow(columns["graph_id"]),
         graph_node=columns["graph_node"],
         kind=_ACTIVITIES[columns["kind"]],
+        annotation=_annotations(file, columns["annotation"]),
         copy_kind=_copy_kinds(file.names)[columns["name"]] if copies else None,
         source=_memory_kinds(file.names, "source")[columns["name"]] if copies else None,
         target=_memory_kinds(file.names, "target")[columns["name"]] if copies else None,
     )
+
+
+def _annotations(file: KinetoFile, note: Int32) -> Int32 | None:
+    """Indices into the strings of the recording, where notes follow names; None without any."""
+    if not len(file.notes):
+        return None
+    return np.where(note >= 0, note + np.int32(len(file.names)), note).astype(np.int32)
 
 
 def _narrow(column: Int64) -> Int32:

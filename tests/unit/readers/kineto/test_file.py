@@ -79,6 +79,7 @@ def test_a_kernel_has_all_its_columns():
         "graph_node": 21474836481,
         "bytes": -1,
         "occupancy": 9,
+        "annotation": -1,
     }
 
 

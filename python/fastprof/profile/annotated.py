@@ -1,0 +1,46 @@
+"""Columns of kernels of CUDA graphs by the annotations of their nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastprof._core._pools import alike
+from fastprof._core._take import take
+from fastprof.model.columns import SharedValues, Values, unknown
+from fastprof.model.markers.annotations import Annotation, read_annotation
+from fastprof.model.trace import Trace
+
+
+def notes_of(trace: Trace) -> Values:
+    """[kernels] The `Annotation` of each kernel; unknown without."""
+    configs, rows = trace.kernels.configs, trace.kernels.config
+    if configs.annotation is None:
+        return unknown(len(rows))
+    used, place = alike([configs.annotation])
+    results: dict[Annotation, int] = {}
+    of_used = []
+    for config in place.tolist():
+        number = int(configs.annotation[config])
+        note = read_annotation(trace.strings[number] or "") if number >= 0 else None
+        of_used.append(-1 if note is None else results.setdefault(note, len(results)))
+    return SharedValues(rows, take(np.array(of_used, np.int32), used), list(results))
+
+
+def with_layers(layers: Values, trace: Trace) -> Values:
+    """The layers of kernels, with those of their annotations inside of the recorded ones."""
+    if trace.kernels.configs.annotation is None:
+        return layers
+    notes = notes_of(trace)
+    pair, first = alike([layers.ids, notes.ids])
+    of_pair = []
+    for row in first.tolist():
+        note = notes.at(row)
+        of_pair.append(inner_layers(layers.at(row) or (), () if note is None else note.layers))
+    return Values(pair, of_pair).mapped(lambda path: path or None)
+
+
+def inner_layers(recorded: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, ...]:
+    """Recorded layers and those of a part of their work, which may begin with or repeat these."""
+    if recorded[len(recorded) - len(own) :] == own:  # also of the capture
+        return recorded
+    return own if own[: len(recorded)] == recorded else (*recorded, *own)
