@@ -22,8 +22,7 @@ from typing import Any
 
 from fastprof import cli
 from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS
-from fastprof.readers import dict_lines
-from fastprof.readers.kineto import event_columns
+from fastprof.readers import dict_lines, json_text
 from fuzz.answers import ANSWERS, check_output, command
 from fuzz.corpus import DICT, GZIP, KINETO, NSYS, SQLITE
 from support.kineto_oracle import table_of
@@ -216,7 +215,7 @@ def _blocks(module: Any, **sizes: int) -> Iterator[None]:
 _BY_SCAN = {"sqlite": lambda: _scan("sqlite"), "pages": lambda: _scan("")}
 _BY_BLOCKS = {
     "large blocks": None,
-    "small blocks": lambda: _blocks(event_columns, BLOCK_SIZE=977, COMPRESSED_SIZE=61),
+    "small blocks": lambda: _blocks(json_text, BLOCK_SIZE=977, COMPRESSED_SIZE=61),
 }
 WAYS: dict[str, dict[str, Callable[[], Any] | None]] = {
     **dict.fromkeys(SQLITE, _BY_SCAN),

@@ -51,6 +51,7 @@ FORMATS: Final = {
     "nsys": "Nsight Systems export",
     "nvprof": "NVProf file",
     "kineto": "torch.profiler trace",
+    "rocprof": "rocprofv3 JSON",
     "dict": "dict lines",
 }
 
@@ -183,7 +184,7 @@ class About:
     Attributes
     ----------
     format : str
-        nsys, nvprof, kineto or dict.
+        nsys, nvprof, kineto, rocprof or dict.
     tool : str or None
         The program that wrote the file.
     tool_version, schema_version : str or None

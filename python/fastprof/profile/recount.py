@@ -40,6 +40,8 @@ _CATEGORIES = {
 
 _COPIES = ("memcpy", "memset")
 
+_RECORDS = {"kernel_dispatch": "kernel", "memory_copy": "memcpy"}  # of rocprofv3
+
 # High and low halves are summed separately: the sum may exceed 64 bits.
 _SUMS = """
 SELECT count(*), sum(ns >> 32), sum(ns & 4294967295) FROM (
@@ -66,7 +68,9 @@ def recount(path: str | os.PathLike[str], copies: bool) -> Totals | None:
         return _by_sql(file.path, copies)
     if file.format is FileFormat.DICT_LINES:
         return _by_pattern(file.path)
-    return _by_json(file.path, copies, file.format is FileFormat.GZIP_JSON)
+    count = _by_records if file.format is FileFormat.ROCPROF_JSON else _by_events
+    trace = _parsed(file.path, file.is_compressed)
+    return None if trace is None else count(trace, copies)
 
 
 def _by_sql(path: str | os.PathLike[str], copies: bool) -> Totals:
@@ -92,20 +96,38 @@ def _by_pattern(path: str | os.PathLike[str]) -> Totals:
     return totals
 
 
-def _by_json(path: str | os.PathLike[str], copies: bool, compressed: bool) -> Totals | None:
-    totals = Totals()
+def _parsed(path: str | os.PathLike[str], compressed: bool) -> Any:
+    """The contents of a JSON file, None if it is damaged."""
     try:
         content = Path(path).read_bytes()
         text = gzip.decompress(content) if compressed else content
-        trace = json.loads(
+        return json.loads(
             text, strict=False, parse_float=Decimal, object_pairs_hook=_with_all_events
         )
     except (ValueError, EOFError, OSError, RecursionError):
         return None
+
+
+def _by_events(trace: Any, copies: bool) -> Totals:
+    """Of torch.profiler."""
+    totals = Totals()
     for event in trace["traceEvents"] if isinstance(trace, dict) else trace:
         kind = _CATEGORIES.get(str(event.get("cat")).lower())
         if event.get("ph") == "X" and kind and (copies or kind not in _COPIES):
             totals.add(kind, 1, max(0, _nanoseconds(event.get("dur"))))
+    return totals
+
+
+def _by_records(trace: Any, copies: bool) -> Totals:
+    """Of rocprofv3."""
+    totals = Totals()
+    processes = trace["rocprofiler-sdk-tool"]
+    for process in processes if isinstance(processes, list) else [processes]:
+        for table, kind in _RECORDS.items():
+            for record in (
+                process["buffer_records"].get(table, []) if copies or kind == "kernel" else []
+            ):
+                totals.add(kind, 1, max(0, record["end_timestamp"] - record["start_timestamp"]))
     return totals
 
 

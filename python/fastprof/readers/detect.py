@@ -23,6 +23,8 @@ _SQLITE_MAGIC = b"SQLite format 3\0"
 _REPORT_MAGIC = b"NVIDIA Tegra Profiler Report"
 _REPORT_SUFFIXES = (".nsys-rep", ".qdrep")
 _GZIP_MAGIC = b"\x1f\x8b"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_ROCPROF_KEY = b'"rocprofiler-sdk-tool"'
 _HEAD_SIZE = 4096
 
 
@@ -34,6 +36,7 @@ class FileFormat(Enum):
     SQLITE = "SQLite database"
     JSON = "trace of torch.profiler"
     GZIP_JSON = "compressed trace of torch.profiler"
+    ROCPROF_JSON = "JSON of rocprofv3"
     SNAPSHOT = "memory snapshot of torch"
 
 
@@ -49,6 +52,11 @@ class InputFile:
     def name(self) -> str:
         """The path in messages."""
         return os.fsdecode(self.path)
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether it is gzipped."""
+        return self.head.startswith(_GZIP_MAGIC)
 
     def exported(self, progress: Progress | None = None) -> tuple[InputFile, list[str]]:
         """The SQLite export of a report of Nsight Systems, and notices for the user.
@@ -111,14 +119,28 @@ def _format_of(head: bytes, name: str) -> FileFormat | None:
     if head.startswith(_SQLITE_MAGIC):
         return FileFormat.SQLITE
     if head.lstrip().startswith((b"{", b"[")):
-        return FileFormat.JSON
+        return _json_format(head, FileFormat.JSON)
     from fastprof.readers.torch_snapshot import MAGIC
 
     if head.startswith(MAGIC):
         return FileFormat.SNAPSHOT
     if name.lower().endswith(_REPORT_SUFFIXES):
         return FileFormat.NSYS_REPORT
-    return FileFormat.GZIP_JSON if head.startswith(_GZIP_MAGIC) else None
+    return _json_format(head, FileFormat.GZIP_JSON) if head.startswith(_GZIP_MAGIC) else None
+
+
+def _json_format(head: bytes, other: FileFormat) -> FileFormat:
+    """The format of JSON text, by its first key: that of rocprofv3, or else `other`."""
+    if head.startswith(_GZIP_MAGIC):
+        import zlib
+
+        try:
+            head = zlib.decompressobj(wbits=31).decompress(head, _HEAD_SIZE)
+        except zlib.error:
+            return other
+    begin = head.removeprefix(_BYTE_ORDER_MARK).lstrip()
+    is_rocprof = begin[:1] == b"{" and begin[1:].lstrip().startswith(_ROCPROF_KEY)
+    return FileFormat.ROCPROF_JSON if is_rocprof else other
 
 
 def read_head(path: str | os.PathLike[str]) -> bytes:
@@ -171,14 +193,23 @@ def read_trace(
         recording = _read_sqlite(file, progress, copies, captures, host)
         recording.about.unrecorded = unrecorded_beside(path) or recording.about.unrecorded
     else:
-        compressed = file.format is FileFormat.GZIP_JSON
-        memory.require(file.name, memory_of_json(file.path, compressed))
-        from fastprof.readers.kineto.reader import read
-
-        recording = read(file.path, copies, progress, captures)
+        memory.require(file.name, memory_of_json(file.path, file.is_compressed))
+        recording = _read_json(file, progress, copies, captures)
     recording.name = os.fsdecode(path)
     recording.warnings[:0] = notices
     return recording
+
+
+def _read_json(
+    file: InputFile, progress: Progress | None, copies: bool, captures: bool
+) -> Recording:
+    if file.format is FileFormat.ROCPROF_JSON:
+        from fastprof.readers.rocpd import json_reader as rocprof
+
+        return rocprof.read(file.path, copies, progress)
+    from fastprof.readers.kineto import reader as kineto
+
+    return kineto.read(file.path, copies, progress, captures)
 
 
 def _read_sqlite(

@@ -1,0 +1,293 @@
+"""The JSON of rocprofv3 to a Recording: kernels, copies, API calls, ranges and allocations."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+import numpy as np
+
+from fastprof._core import _column, _join, _nest, _pools
+from fastprof._core._take import take
+from fastprof._system.classes import NamedTuple
+from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.columns import Values, unknown
+from fastprof.model.metadata import About, Memory
+from fastprof.model.timeline import Recorded, RecordedCalls, RecordedRanges, RecordedSyncs
+from fastprof.model.trace import NEVER, NO_TIME, Kernels, Launches, Ranges, Recording
+from fastprof.readers import trace_columns
+from fastprof.readers.rocpd import json_records
+from fastprof.readers.rocpd.agents import devices_of, gpus_of
+from fastprof.readers.rocpd.json_records import NONE, ROOT, Columns, RocprofFile
+from fastprof.readers.rocpd.json_work import Texts, read_work
+from fastprof.readers.sqlite.database import Progress
+
+# The tables of API calls, in the order in which they take a correlation id.
+_CALLS: Final = ("hip", "hsa", "rccl")
+# Operations of marker_api that are ranges, pushed and popped or started and stopped, of all
+# versions: rocprofiler-sdk/marker/api_id.h.
+_PUSHED: Final = ("roctxRangePushA", "roctxRangePop", "roctxThreadRangeA")
+_STARTED: Final = ("roctxRangeStartA", "roctxRangeStop", "roctxProcessRangeA")
+_RCCL: Final = "RCCL"  # the domain of the ranges of its calls
+_ALLOCATIONS: Final = ("MEMORY_ALLOCATION_ALLOCATE", "MEMORY_ALLOCATION_VMEM_ALLOCATE")
+_FREES: Final = ("MEMORY_ALLOCATION_FREE", "MEMORY_ALLOCATION_VMEM_FREE")
+_ON_GPU, _ON_CPU = 1, 0  # c10::DeviceType
+
+
+def read(
+    path: str | os.PathLike[str], copies: bool = False, progress: Progress | None = None
+) -> Recording:
+    """Read a file; `host` is kept.
+
+    copies : also read memory copies
+    progress : called repeatedly with the bytes read so far
+
+    Raises
+    ------
+    BadInputError
+        It is damaged before its first record.
+    """
+    file = json_records.read(path, os.fsdecode(path), progress)
+    texts, threads, labels = Texts(file), _Threads(file), _pools.Names()
+    kernels = read_work(file, texts, copies)
+    calls = _read_calls(file, texts, threads)
+    launches = _read_launches(kernels, calls)
+    ranges, kinds = _read_ranges(file, texts, threads, labels)
+    trace_columns.complete_processes(kernels, len(threads.pids))
+    return Recording(
+        name=file.name,
+        kernels=kernels,
+        launches=launches,
+        ranges=ranges,
+        phases=Ranges(*(np.empty(0, column.dtype) for column in vars(ranges).values())),
+        labels=labels.texts(),
+        strings=texts.strings,
+        threads=threads.numbers,
+        process_of_thread=threads.process,
+        processes=threads.pids,
+        warnings=file.warnings,
+        about=_about(file, texts),
+        host=_recorded(texts, threads, calls, ranges, kinds),
+    )
+
+
+class _Threads:
+    """The threads of the host's records, by process and thread id.
+
+    Attributes
+    ----------
+    numbers : int64 [threads], thread ids
+    process : int32 [threads], index into pids
+    pids : int32 [processes]
+    """
+
+    def __init__(self, file: RocprofFile) -> None:
+        tables = [file.tables[name] for name in (*_CALLS, "markers")]
+        both = (np.concatenate([table[key] for table in tables]) for key in (ROOT, "thread"))
+        process, number = both
+        known = number >= 0
+        keys = _key(process[known], number[known])
+        self._keys, first = np.unique(keys, return_index=True)
+        self.numbers = number[known][first]
+        self.process = process[known][first].astype(np.int32)
+        self.pids = np.array([each.pid for each in file.processes], np.int64).astype(np.int32)
+
+    def find(self, columns: Columns) -> Int32:
+        """The thread of each record, -1 if unknown."""
+        place = np.searchsorted(self._keys, _key(columns[ROOT], columns["thread"]))
+        return np.where(columns["thread"] >= 0, place, -1).astype(np.int32)
+
+
+def _key(process: Int64, number: Int64) -> Int64:
+    result: Int64 = process << 40 | number & ((1 << 40) - 1)
+    return result
+
+
+class _Calls(NamedTuple):
+    """The API calls, HIP's first; `is_rccl` marks those that are ranges too."""
+
+    process: Int32
+    start: Int64
+    end: Int64
+    thread: Int32
+    name: Int32
+    correlation: Int64
+    is_rccl: Bools
+
+    def take(self, rows: Int32 | Bools) -> _Calls:
+        """Some of the calls."""
+        return _Calls(*(column[rows] for column in self))
+
+
+def _read_calls(file: RocprofFile, texts: Texts, threads: _Threads) -> _Calls:
+    parts = []
+    for table in _CALLS:
+        rows = file.tables[table]
+        calls = _Calls(
+            process=rows[ROOT].astype(np.int32),
+            start=rows["start"],
+            end=_ends(rows),
+            thread=threads.find(rows),
+            name=texts.of_operations(rows),
+            correlation=np.where(rows["correlation"] < 0, -1, rows["correlation"]),
+            is_rccl=np.full(len(rows[ROOT]), table == "rccl"),
+        )
+        parts.append(calls.take((calls.thread >= 0) & (calls.start != NONE)))
+    return _Calls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def _ends(rows: Columns) -> Int64:
+    """The ends; NEVER if not recorded, never before the start."""
+    end = np.where(rows["end"] == NONE, NEVER, rows["end"])
+    return np.maximum(end, rows["start"])
+
+
+def _read_launches(kernels: Kernels, calls: _Calls) -> Launches:
+    """The API calls that launched GPU work. Sets the launches of kernels."""
+    join = _join.Join(kernels.process, kernels.correlation)
+    join.offer(calls.process, calls.correlation)
+    place = join.rows(kernels.process, kernels.correlation)
+    used, launch = np.unique(place, return_inverse=True)
+    kernels.launch = launch.astype(np.int32)
+    if len(used) and used[0] < 0:
+        used, kernels.launch = used[1:], kernels.launch - np.int32(1)
+    own = calls.take(used)
+    columns = {"start": own.start, "thread": own.thread, "name": own.name}
+    return Launches(**trace_columns.launches_in_order(columns, kernels))
+
+
+class _RangeKinds(NamedTuple):
+    """What `Recorded` has of ranges, in their order: see `RecordedRanges`."""
+
+    domain: Values
+    is_push_pop: Bools
+
+
+def _read_ranges(
+    file: RocprofFile, texts: Texts, threads: _Threads, labels: _pools.Names
+) -> tuple[Ranges, _RangeKinds]:
+    """The ranges of roctx and the calls of RCCL, in order; marks are skipped."""
+    rows, of_rccl = file.tables["markers"], file.tables["rccl"]
+    operation = texts.of_operations(rows)
+    pushed, started = (_among(texts, operation, names) for names in (_PUSHED, _STARTED))
+    columns = _named(file, rows, labels)
+    columns |= {"thread": threads.find(rows), "start": rows["start"], "end": _ends(rows)}
+    columns |= {"is_pushed": pushed, "domain": np.full(len(pushed), -1, np.int32)}
+    n = len(of_rccl[ROOT])
+    names = [texts.strings[i] for i in texts.of_operations(of_rccl).tolist()]
+    label, _, _ = _column.split_range_names(labels, names)
+    nothing = np.full(n, -1, np.int64)
+    more = {"label": label, "seq": nothing, "op_id": nothing, "thread": threads.find(of_rccl)}
+    more |= {"start": of_rccl["start"], "end": _ends(of_rccl)}
+    more |= {"is_pushed": np.ones(n, bool), "domain": np.zeros(n, np.int32)}
+    kept = np.concatenate([pushed | started, np.ones(n, bool)])
+    columns = {key: np.concatenate([column, more[key]]) for key, column in columns.items()}
+    kept &= (columns["thread"] >= 0) & (columns["label"] >= 0) & (columns["start"] != NONE)
+    columns = {key: column[kept] for key, column in columns.items()}
+    order = _nest.order(columns["start"], columns["end"])
+    if order is not None:
+        columns = {key: column[order] for key, column in columns.items()}
+    kinds = _RangeKinds(Values(columns.pop("domain"), [_RCCL]), columns.pop("is_pushed"))
+    return Ranges(**columns), kinds
+
+
+def _among(texts: Texts, operation: Int32, names: tuple[str, ...]) -> Bools:
+    """Whether the name of each operation is one of these."""
+    result = np.zeros(len(operation), bool)
+    for name in names:
+        result |= operation == texts.add(name)
+    return result
+
+
+def _named(file: RocprofFile, rows: Columns, labels: _pools.Names) -> dict[str, Int64]:
+    """The label and torch's numbers of each marker, whose message has its correlation id."""
+    messages = file.tables["messages"]
+    process = rows[ROOT].astype(np.int32)
+    join = _join.Join(process, rows["correlation"])
+    join.offer(messages[ROOT].astype(np.int32), messages["correlation"])
+    row = join.rows(process, rows["correlation"])
+    text = np.append(messages["text"], -1)[row]
+    used, place = np.unique(text, return_inverse=True)
+    names = [file.texts[i] if i >= 0 else None for i in used.tolist()]
+    parts = _column.split_range_names(labels, names)
+    return {key: part[place] for key, part in zip(("label", "seq", "op_id"), parts, strict=True)}
+
+
+def _about(file: RocprofFile, texts: Texts) -> About:
+    gpus, figures = gpus_of([each.agents for each in file.processes])
+    config = file.processes[0].config if file.processes else {}
+    return About(
+        "rocprof",
+        tool="rocprofv3",
+        settings={key: value for key, value in config.items() if type(value) in (bool, int)},
+        gpus=gpus,
+        gpu_figures=figures,
+        memory=_memory(file, texts),
+    )
+
+
+def _memory(file: RocprofFile, texts: Texts) -> Memory:
+    """Allocations and frees in order of time.
+
+    A free has the address alone: its size and GPU are those of the last allocation there.
+    """
+    rows = file.tables["allocations"]
+    operation = texts.of_operations(rows)
+    allocates, frees = (_among(texts, operation, names) for names in (_ALLOCATIONS, _FREES))
+    order = np.argsort(rows["start"], kind="stable")
+    order = order[(allocates | frees)[order] & (rows["start"][order] != NONE)]
+    rows = {key: column[order] for key, column in rows.items()}
+    is_free = frees[order]
+    device = devices_of([each.agents for each in file.processes], rows[ROOT], rows["agent"])
+    before = _allocation_before(rows, is_free)
+    size = np.where(is_free, rows["bytes"][before], rows["bytes"])
+    device = np.where(is_free, device[before], device)
+    unknown_size = (size < 0) | (is_free & (before < 0))
+    pids = np.array([each.pid for each in file.processes], np.int64)
+    return Memory(
+        time=rows["start"],
+        address=np.where(rows["address"] < 0, -1, rows["address"]),
+        bytes=np.where(unknown_size, NO_TIME, np.where(is_free, -size, size)),
+        device_type=np.where(device >= 0, _ON_GPU, _ON_CPU).astype(np.int32),
+        device=device.astype(np.int32),
+        total_allocated=np.full(len(size), -1, np.int64),
+        total_reserved=np.full(len(size), -1, np.int64),
+        pid=take(pids, rows[ROOT].astype(np.int32)),
+        tid=np.where(rows["thread"] < 0, -1, rows["thread"]),
+        correlation=np.where(rows["correlation"] < 0, -1, rows["correlation"]),
+    )
+
+
+def _allocation_before(rows: Columns, is_free: Bools) -> Int64:
+    """The row of the allocation that each row frees, -1 for none; rows are in order of time."""
+    order = np.lexsort((np.arange(len(is_free)), rows["address"], rows[ROOT]))
+    same = np.zeros(len(order), bool)
+    same[1:] = (np.diff(rows["address"][order]) == 0) & (np.diff(rows[ROOT][order]) == 0)
+    previous = np.append(np.int64(-1), order[:-1]) if len(order) else order
+    pairs = same & is_free[order] & ~is_free[previous]
+    result = np.full(len(order), -1, np.int64)
+    result[order] = np.where(pairs, previous, -1)
+    return result
+
+
+def _recorded(
+    texts: Texts, threads: _Threads, calls: _Calls, ranges: Ranges, kinds: _RangeKinds
+) -> Recorded:
+    """The ranges and API calls with their times; calls of RCCL are ranges only."""
+    none64, none32 = np.empty(0, np.int64), np.empty(0, np.int32)
+    return Recorded(
+        ranges=RecordedRanges(ranges.start, ranges.end, ranges.thread, *kinds),
+        phase_domain=unknown(0),
+        calls=RecordedCalls(
+            start=calls.start,
+            end=calls.end,
+            thread=calls.thread,
+            name=calls.name,
+            correlation=calls.correlation,
+        ),
+        syncs=RecordedSyncs(none64, none64, none32, none32, none32, none32, none64),
+        strings=texts.strings,
+        threads=threads.numbers,
+        process_of_thread=threads.process,
+        processes=threads.pids,
+    )
