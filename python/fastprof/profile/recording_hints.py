@@ -14,6 +14,7 @@ _MAX_NAMES = 3
 
 _EMIT = "wrap the run in torch.autograd.profiler.emit_nvtx(record_shapes=True)"
 _NSYS = "record with nsys profile -t cuda,nvtx"
+_ROCPROF = "rocprofv3 --runtime-trace"
 _WHOLE_STEPS = "record whole steps, forward and backward"
 
 # Advice for files that contain none of it.
@@ -45,6 +46,14 @@ _MISSING["nvprof"] = {
     "kernels": "no kernels: record again, and synchronize the GPU before the recording ends",
     "range": f"no ranges: {_EMIT}",
 }
+# Formats of AMD's profilers: JSON of rocprofv3, files of rocmProfileData, databases of rocprofv3.
+_OF_AMD = ("rocprof", "rpd", "rocpd")
+for _amd in _OF_AMD:
+    _MISSING[_amd] = {
+        **_MISSING["nsys"],
+        "kernels": f"no kernels: record with {_ROCPROF}, and let the program end by itself",
+        "range": f"no ranges: {_EMIT}, and record with {_ROCPROF}",
+    }
 # How programs without PyTorch open ranges.
 _IN_PYTHON = "open ranges with nvtx.annotate of the package nvtx"
 _OWN_RANGES = {
@@ -87,6 +96,11 @@ _REST = {
 }
 for _texts in _REST.values():
     _texts.setdefault("nvprof", _texts["nsys"])
+    for _format in _OF_AMD:
+        _texts.setdefault(_format, _texts["nsys"])
+_REST["launch"] |= dict.fromkeys(
+    _OF_AMD, f"launches not in the file: record with {_ROCPROF}, from some iterations earlier on"
+)
 
 _GRAPHS = (
     "in CUDA graphs recorded without their kernels: record with --cuda-graph-trace=node, and "
@@ -98,6 +112,16 @@ _REPLAYS = (
 )
 _DICT = "not in dict lines: run fastprof info on the original trace"
 _DICT_REPORT = "no {} in these dict lines: use the original trace"
+
+
+def recorder_of_calls(about: About, ranges: bool = False) -> str:
+    """The command that records API calls for a trace of this format.
+
+    ranges : it records ranges too
+    """
+    if about.format in _OF_AMD:
+        return _ROCPROF
+    return f"nsys profile -t cuda{',nvtx' * ranges}"
 
 
 def advice(about: About, contents: Contents, coverage: Coverage) -> dict[str, list[str]]:
@@ -187,7 +211,8 @@ def _on_ranges(about: About, contents: Contents, depth: str) -> str | None:
     if depth != "range":
         return None
     own = f"no ranges: {_OWN_RANGES.get(contents.program.kind, _IN_PYTHON)}"
-    return f"{own}, and {_NSYS}" if about.format == "nsys" else own
+    is_known = about.format in ("nsys", *_OF_AMD)
+    return f"{own}, and record with {recorder_of_calls(about, ranges=True)}" if is_known else own
 
 
 def _of_engine(contents: Contents, depth: str) -> str | None:

@@ -118,16 +118,19 @@ def _by_events(trace: Any, copies: bool) -> Totals:
     return totals
 
 
-def _by_records(trace: Any, copies: bool) -> Totals:
+def _by_records(trace: Any, copies: bool) -> Totals | None:
     """Of rocprofv3."""
     totals = Totals()
     processes = trace["rocprofiler-sdk-tool"]
-    for process in processes if isinstance(processes, list) else [processes]:
-        for table, kind in _RECORDS.items():
-            for record in (
-                process["buffer_records"].get(table, []) if copies or kind == "kernel" else []
-            ):
-                totals.add(kind, 1, max(0, record["end_timestamp"] - record["start_timestamp"]))
+    try:
+        for process in processes if isinstance(processes, list) else [processes]:
+            for table, kind in _RECORDS.items():
+                records = process["buffer_records"].get(table, [])
+                for record in records if copies or kind not in _COPIES else []:
+                    time = int(record["end_timestamp"]) - int(record["start_timestamp"])
+                    totals.add(kind, 1, max(0, time))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
     return totals
 
 

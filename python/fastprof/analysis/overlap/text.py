@@ -22,6 +22,7 @@ from fastprof.ops.collectives.messages import BARRIER
 from fastprof.profile.collectives import COMMUNICATION
 from fastprof.profile.data import ProfileData
 from fastprof.profile.program import OTHER, TORCH, WITH_OPERATORS
+from fastprof.profile.recording_hints import recorder_of_calls
 
 Rows: TypeAlias = npt.NDArray[np.intp]
 
@@ -173,6 +174,8 @@ def _unknown(profile: ProfileData, rows: Rows, time: Int64) -> list[str]:
         is_cut = not_launched.sum() > without / 2
         emits = kind == "nsys" and profile.contents.program.kind in WITH_OPERATORS
         advice = _CUT if is_cut else _SHAPES.get(kind, "") + _EMIT * emits
+        if is_cut and not len(profile.api):
+            advice = f": no API calls in the file; record with {recorder_of_calls(profile.about)}"
         lines.append(_SIZES.format(1 - without / total, advice))
     if time[no_bus[ids]].sum() - without > _REST * (total - without):
         lines.append(_RANKS.format(_GROUPS.get(kind, "is not recorded")))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from fastprof._core import _column, _join, _nest, _pools
 from fastprof._core._take import take
@@ -51,7 +52,7 @@ def read(
     texts, threads, labels = Texts(file), _Threads(file), _pools.Names()
     kernels = read_work(file, texts, copies)
     calls = _read_calls(file, texts, threads)
-    launches = _read_launches(kernels, calls)
+    launches, calls = _read_launches(kernels, calls)
     ranges, kinds = _read_ranges(file, texts, threads, labels)
     trace_columns.complete_processes(kernels, len(threads.pids))
     return Recording(
@@ -142,8 +143,11 @@ def _ends(rows: Columns) -> Int64:
     return np.maximum(end, rows["start"])
 
 
-def _read_launches(kernels: Kernels, calls: _Calls) -> Launches:
-    """The API calls that launched GPU work. Sets the launches of kernels."""
+def _read_launches(kernels: Kernels, calls: _Calls) -> tuple[Launches, _Calls]:
+    """The API calls that launched GPU work; and all, without those of RCCL that launched none.
+
+    Sets the launches of kernels.
+    """
     join = _join.Join(kernels.process, kernels.correlation)
     join.offer(calls.process, calls.correlation)
     place = join.rows(kernels.process, kernels.correlation)
@@ -153,7 +157,9 @@ def _read_launches(kernels: Kernels, calls: _Calls) -> Launches:
         used, kernels.launch = used[1:], kernels.launch - np.int32(1)
     own = calls.take(used)
     columns = {"start": own.start, "thread": own.thread, "name": own.name}
-    return Launches(**trace_columns.launches_in_order(columns, kernels))
+    kept = ~calls.is_rccl
+    kept[used] = True
+    return Launches(**trace_columns.launches_in_order(columns, kernels)), calls.take(kept)
 
 
 class _RangeKinds(NamedTuple):
@@ -170,25 +176,37 @@ def _read_ranges(
     rows, of_rccl = file.tables["markers"], file.tables["rccl"]
     operation = texts.of_operations(rows)
     pushed, started = (_among(texts, operation, names) for names in (_PUSHED, _STARTED))
-    columns = _named(file, rows, labels)
-    columns |= {"thread": threads.find(rows), "start": rows["start"], "end": _ends(rows)}
-    columns |= {"is_pushed": pushed, "domain": np.full(len(pushed), -1, np.int32)}
-    n = len(of_rccl[ROOT])
-    names = [texts.strings[i] for i in texts.of_operations(of_rccl).tolist()]
-    label, _, _ = _column.split_range_names(labels, names)
-    nothing = np.full(n, -1, np.int64)
-    more = {"label": label, "seq": nothing, "op_id": nothing, "thread": threads.find(of_rccl)}
-    more |= {"start": of_rccl["start"], "end": _ends(of_rccl)}
-    more |= {"is_pushed": np.ones(n, bool), "domain": np.zeros(n, np.int32)}
-    kept = np.concatenate([pushed | started, np.ones(n, bool)])
-    columns = {key: np.concatenate([column, more[key]]) for key, column in columns.items()}
-    kept &= (columns["thread"] >= 0) & (columns["label"] >= 0) & (columns["start"] != NONE)
-    columns = {key: column[kept] for key, column in columns.items()}
+    rows = {key: column[pushed | started] for key, column in rows.items()}
+    parts = [
+        _times(rows, threads) | _named(file, rows, labels),
+        _times(of_rccl, threads) | _of_calls(texts, of_rccl, labels),
+    ]
+    parts[0]["is_push_pop"] = pushed[pushed | started]
+    columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+    known = (columns["thread"] >= 0) & (columns["label"] >= 0) & (columns["start"] != NONE)
+    columns = {key: column[known] for key, column in columns.items()}
     order = _nest.order(columns["start"], columns["end"])
     if order is not None:
         columns = {key: column[order] for key, column in columns.items()}
-    kinds = _RangeKinds(Values(columns.pop("domain"), [_RCCL]), columns.pop("is_pushed"))
+    kinds = _RangeKinds(Values(columns.pop("domain"), [_RCCL]), columns.pop("is_push_pop"))
     return Ranges(**columns), kinds
+
+
+def _times(rows: Columns, threads: _Threads) -> dict[str, npt.NDArray[Any]]:
+    return {"start": rows["start"], "end": _ends(rows), "thread": threads.find(rows)}
+
+
+def _of_calls(texts: Texts, rows: Columns, labels: _pools.Names) -> dict[str, npt.NDArray[Any]]:
+    """The names of calls as those of ranges."""
+    used, place = np.unique(texts.of_operations(rows), return_inverse=True)
+    label, seq, op_id = _column.split_range_names(labels, [texts.strings[i] for i in used])
+    return {
+        "label": label[place],
+        "seq": seq[place],
+        "op_id": op_id[place],
+        "domain": np.zeros(len(place), np.int32),
+        "is_push_pop": np.ones(len(place), bool),
+    }
 
 
 def _among(texts: Texts, operation: Int32, names: tuple[str, ...]) -> Bools:
@@ -199,7 +217,7 @@ def _among(texts: Texts, operation: Int32, names: tuple[str, ...]) -> Bools:
     return result
 
 
-def _named(file: RocprofFile, rows: Columns, labels: _pools.Names) -> dict[str, Int64]:
+def _named(file: RocprofFile, rows: Columns, labels: _pools.Names) -> dict[str, npt.NDArray[Any]]:
     """The label and torch's numbers of each marker, whose message has its correlation id."""
     messages = file.tables["messages"]
     process = rows[ROOT].astype(np.int32)
@@ -209,8 +227,13 @@ def _named(file: RocprofFile, rows: Columns, labels: _pools.Names) -> dict[str, 
     text = np.append(messages["text"], -1)[row]
     used, place = np.unique(text, return_inverse=True)
     names = [file.texts[i] if i >= 0 else None for i in used.tolist()]
-    parts = _column.split_range_names(labels, names)
-    return {key: part[place] for key, part in zip(("label", "seq", "op_id"), parts, strict=True)}
+    label, seq, op_id = _column.split_range_names(labels, names)
+    return {
+        "label": label[place],
+        "seq": seq[place],
+        "op_id": op_id[place],
+        "domain": np.full(len(place), -1, np.int32),
+    }
 
 
 def _about(file: RocprofFile, texts: Texts) -> About:
