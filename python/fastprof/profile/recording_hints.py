@@ -14,6 +14,7 @@ _MAX_NAMES = 3
 
 _EMIT = "wrap the run in torch.autograd.profiler.emit_nvtx(record_shapes=True)"
 _NSYS = "record with nsys profile -t cuda,nvtx"
+_ROCPROF = "record with rocprofv3 --hip-trace --kernel-trace --marker-trace"
 _WHOLE_STEPS = "record whole steps, forward and backward"
 
 # Advice for files that contain none of it.
@@ -39,6 +40,11 @@ _MISSING: dict[str, dict[str, str]] = {
         "source line": "no source lines: profile(with_stack=True)",
         "layer": "no layers: profile(with_stack=True), or call fastprof.annotate_layers(model)",
     },
+}
+_MISSING["rocpd"] = {
+    **_MISSING["nsys"],
+    "kernels": f"no kernels: {_ROCPROF}, and synchronize the GPU before the recording ends",
+    "range": f"no ranges: {_EMIT}, and {_ROCPROF}",
 }
 _MISSING["nvprof"] = {
     **_MISSING["nsys"],
@@ -87,6 +93,7 @@ _REST = {
 }
 for _texts in _REST.values():
     _texts.setdefault("nvprof", _texts["nsys"])
+    _texts.setdefault("rocpd", _texts["nsys"])
 
 _GRAPHS = (
     "in CUDA graphs recorded without their kernels: record with --cuda-graph-trace=node, and "
@@ -187,7 +194,8 @@ def _on_ranges(about: About, contents: Contents, depth: str) -> str | None:
     if depth != "range":
         return None
     own = f"no ranges: {_OWN_RANGES.get(contents.program.kind, _IN_PYTHON)}"
-    return f"{own}, and {_NSYS}" if about.format == "nsys" else own
+    tool = {"nsys": _NSYS, "rocpd": _ROCPROF}.get(about.format)
+    return f"{own}, and {tool}" if tool else own
 
 
 def _of_engine(contents: Contents, depth: str) -> str | None:

@@ -249,7 +249,7 @@ def read_timeline(path: str | os.PathLike[str]) -> Recorded:
 
 
 def read_host_events(path: str | os.PathLike[str], name: str) -> RecordedEvents | None:
-    """Read events that only Nsight Systems records; None for other formats.
+    """Read events that Nsight Systems records, and rocprofv3 as far as payloads; else None.
 
     name : os_calls, cpu_samples, cpu_switches or payloads
 
@@ -262,11 +262,16 @@ def read_host_events(path: str | os.PathLike[str], name: str) -> RecordedEvents 
     if file.format is not FileFormat.SQLITE:
         return None
     with Database(file.path) as database:
-        if not nsys_schema.recognises(database.tables):
-            return None
-        from fastprof.readers.nsys.host_events import READERS
+        tool = _tool_of(database)
+        if tool == _NSYS:
+            from fastprof.readers.nsys.host_events import READERS
 
-        return READERS[name](database)
+            return READERS[name](database)
+        if tool == _ROCPD and name == "payloads":
+            from fastprof.readers.rocpd.host_events import payload_events
+
+            return payload_events(database)
+        return None
 
 
 def _unknown_tables(database: Database) -> BadInputError:

@@ -131,6 +131,7 @@ def _nothing(profile: ProfileData, times: LaunchTimes) -> str:
 _RECORD: Final = {
     "nsys": "record with nsys profile -t cuda,nvtx",
     "nvprof": "record with nvprof --profile-api-trace all",
+    "rocpd": "record with rocprofv3 --hip-trace --kernel-trace",
     "kineto": "add a warmup step to the schedule of torch.profiler",
 }
 

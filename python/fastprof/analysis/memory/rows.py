@@ -317,6 +317,7 @@ _NO_EVENTS: Final = {
     "kineto": "no memory events: record with torch.profiler.profile(profile_memory=True)",
     "nsys": "no memory events: record with nsys profile --cuda-memory-usage=true",
     "nvprof": "NVProf records no allocations: record with nsys profile --cuda-memory-usage=true",
+    "rocpd": "no memory events: record with rocprofv3 --memory-allocation-trace",
     "dict": "no memory events in dict lines: use the original trace",
 }
 _TENSORS: Final = " (cudaMalloc), or with torch.profiler and profile_memory=True (tensors)"
