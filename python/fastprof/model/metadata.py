@@ -50,6 +50,7 @@ class ProfilerSteps:
 FORMATS: Final = {
     "nsys": "Nsight Systems export",
     "nvprof": "NVProf file",
+    "rocpd": "rocpd database",
     "kineto": "torch.profiler trace",
     "rocprof": "rocprofv3 JSON",
     "dict": "dict lines",
@@ -184,7 +185,7 @@ class About:
     Attributes
     ----------
     format : str
-        nsys, nvprof, kineto, rocprof or dict.
+        nsys, nvprof, rocpd, kineto, rocprof or dict.
     tool : str or None
         The program that wrote the file.
     tool_version, schema_version : str or None

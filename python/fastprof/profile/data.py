@@ -109,12 +109,13 @@ class ProfileData:
 
     @property
     def memory_events(self) -> Memory:
-        """Allocations and frees; those of Nsight Systems are read with `ranges`.
+        """Allocations and frees; those of Nsight Systems and rocprofv3 are read with `ranges`.
 
         torch.profiler records them with `profile_memory=True`, Nsight Systems with
-        `--cuda-memory-usage=true`. Empty if none were recorded.
+        `--cuda-memory-usage=true`, rocprofv3 with `--memory-allocation-trace`. Empty if none were
+        recorded.
         """
-        if self.about.format != "nsys":
+        if self.about.format not in ("nsys", "rocpd"):
             return self.about.memory
         return self.source.timeline.memory
 

@@ -30,6 +30,9 @@ _TABLES = {
 
 _NVPROF_TABLES = {"MEMCPY2": "memcpy"}  # has another meaning in exports of nsys
 
+# The names of rocpd's tables continue with the id of the run.
+_ROCPD = {"rocpd_kernel_dispatch": "kernel", "rocpd_memory_copy": "memcpy"}
+
 _CATEGORIES = {
     "kernel": "kernel",
     "gpu_memcpy": "memcpy",
@@ -80,6 +83,11 @@ def _by_sql(path: str | os.PathLike[str], copies: bool) -> Totals:
         for table, kind in tables.items():
             if _ACTIVITY + table in database.tables and (copies or kind not in _COPIES):
                 ((n, high, low),) = database.rows(_SUMS.format(table=_ACTIVITY + table))
+                totals.add(kind, n, ((high or 0) << 32) + (low or 0))
+        for table in database.tables:
+            kind = next((kind for base, kind in _ROCPD.items() if table.startswith(base)), None)
+            if kind and (copies or kind not in _COPIES):
+                ((n, high, low),) = database.rows(_SUMS.format(table=table))
                 totals.add(kind, n, ((high or 0) << 32) + (low or 0))
     return totals
 

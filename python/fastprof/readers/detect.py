@@ -16,6 +16,7 @@ from fastprof.readers.beside import unrecorded_beside
 from fastprof.readers.dict_lines import looks_like_dict_lines
 from fastprof.readers.nsys import schema as nsys_schema
 from fastprof.readers.nvprof import schema as nvprof_schema
+from fastprof.readers.rocpd import schema as rocpd_schema
 from fastprof.readers.sqlite.database import EXPORT_AGAIN, Database, Progress
 
 _SQLITE_MAGIC = b"SQLite format 3\0"
@@ -29,7 +30,7 @@ _HEAD_SIZE = 4096
 
 
 class FileFormat(Enum):
-    """The format of a file. SQLite files are exports of nsys, or files of NVProf."""
+    """The format of a file. SQLite files are of nsys, NVProf or rocprofv3."""
 
     DICT_LINES = "dict lines"
     NSYS_REPORT = "Nsight Systems report"
@@ -216,25 +217,45 @@ def _read_sqlite(
     file: InputFile, progress: Progress | None, copies: bool, captures: bool, host: bool
 ) -> Recording:
     with Database(file.path, progress) as database:
-        is_nsys = nsys_schema.recognises(database.tables)
-        if not is_nsys and not nvprof_schema.recognises(database.tables):
-            raise _unknown_tables(database)
+        tool = _tool_of(database)
         memory.require(database.name, memory_of_database(database, copies))
-        database.announce((_WORK | _COPIES | _CALLS | _RANGES.keys()) & database.tables.keys())
-        if is_nsys:
+        database.announce(_large_tables(database))
+        if tool == _NSYS:
             from fastprof.readers.nsys import reader as nsys
 
             recording = nsys.read(database, copies, captures, host)
-        else:
+        elif tool == _NVPROF:
             from fastprof.readers.nvprof import reader as nvprof
 
             recording = nvprof.read(database, copies)
+        else:
+            from fastprof.readers.rocpd import reader as rocpd
+
+            recording = rocpd.read(database, copies, host)
         recording.about.read_by = database.read_by
         return recording
 
 
+_NSYS, _NVPROF, _ROCPD = "nsys", "nvprof", "rocpd"
+
+
+def _tool_of(database: Database) -> str:
+    """The format of a database, by its tables.
+
+    Raises
+    ------
+    BadInputError
+        The tables are of no known format.
+    """
+    schemas = {_NSYS: nsys_schema, _NVPROF: nvprof_schema, _ROCPD: rocpd_schema}
+    for tool, schema in schemas.items():
+        if schema.recognises(database.tables):
+            return tool
+    raise _unknown_tables(database)
+
+
 def read_timeline(path: str | os.PathLike[str]) -> Recorded:
-    """Read the ranges and all API calls of an export of nsys or a file of NVProf, with their times.
+    """Read the ranges and all API calls of an SQLite database, with their times.
 
     Raises
     ------
@@ -244,17 +265,22 @@ def read_timeline(path: str | os.PathLike[str]) -> Recorded:
     file, _ = detect_trace(path).exported()
     with Database(file.path) as database:
         memory.require(database.name, memory_of_database(database, False))
-        if nsys_schema.recognises(database.tables):
+        tool = _tool_of(database)
+        if tool == _NSYS:
             from fastprof.readers.nsys import timeline as of_nsys
 
             return of_nsys.read(database)
+        if tool == _ROCPD:
+            from fastprof.readers.rocpd import reader as of_rocpd
+
+            return of_rocpd.read_timeline(database)
         from fastprof.readers.nvprof import timeline as of_nvprof
 
         return of_nvprof.read(database)
 
 
 def read_host_events(path: str | os.PathLike[str], name: str) -> RecordedEvents | None:
-    """Read events that only Nsight Systems records; None for other formats.
+    """Read events that Nsight Systems records, and rocprofv3 as far as payloads; else None.
 
     name : os_calls, cpu_samples, cpu_switches or payloads
 
@@ -267,11 +293,16 @@ def read_host_events(path: str | os.PathLike[str], name: str) -> RecordedEvents 
     if file.format is not FileFormat.SQLITE:
         return None
     with Database(file.path) as database:
-        if not nsys_schema.recognises(database.tables):
-            return None
-        from fastprof.readers.nsys.host_events import READERS
+        tool = _tool_of(database)
+        if tool == _NSYS:
+            from fastprof.readers.nsys.host_events import READERS
 
-        return READERS[name](database)
+            return READERS[name](database)
+        if tool == _ROCPD and name == "payloads":
+            from fastprof.readers.rocpd.host_events import payload_events
+
+            return payload_events(database)
+        return None
 
 
 def _unknown_tables(database: Database) -> BadInputError:
@@ -279,7 +310,8 @@ def _unknown_tables(database: Database) -> BadInputError:
     tables = ", ".join(sorted(database.tables)[:6]) or "no tables"
     return BadInputError(
         f"{database.name}: neither an Nsight Systems export (no table StringIds) nor an NVProf "
-        f"file (no table StringTable); found {tables}. "
+        f"file (no table StringTable) nor a rocpd database (no table rocpd_region_...); found "
+        f"{tables}. "
         "Record with: nsys profile -t cuda,nvtx, then nsys export --type sqlite"
     )
 
@@ -301,13 +333,32 @@ _MIN_ROW = 30  # bytes per row in a file
 
 def memory_of_database(database: Database, copies: bool) -> float:
     """Bytes for the kernels and ranges of an open database."""
-    work = _rows(database, _WORK | _COPIES if copies else _WORK)
+    work = _rows(database, _work(database) | _copies(database) if copies else _work(database))
     return work * memory.OF_KERNEL + _ranges(database) * memory.OF_RANGE
 
 
 def contents_of(database: Database) -> tuple[float, float, float]:
     """How many items of GPU work, ranges and API calls an open database has at most."""
-    return _rows(database, _WORK | _COPIES), _ranges(database), _rows(database, _CALLS)
+    work = _work(database) | _copies(database)
+    calls = _CALLS | rocpd_schema.tables_of(database.tables, rocpd_schema.REGIONS)
+    return _rows(database, work), _ranges(database), _rows(database, calls)
+
+
+def _work(database: Database) -> set[str]:
+    return _WORK | rocpd_schema.tables_of(database.tables, rocpd_schema.DISPATCHES)
+
+
+def _copies(database: Database) -> set[str]:
+    return _COPIES | rocpd_schema.tables_of(database.tables, rocpd_schema.COPIES)
+
+
+def _large_tables(database: Database) -> set[str]:
+    """The tables that are read row by row."""
+    tables = database.tables.keys()
+    others = (rocpd_schema.REGIONS, rocpd_schema.EVENTS)
+    of_rocpd = [rocpd_schema.tables_of(tables, base) for base in others]
+    known = _work(database) | _copies(database) | _CALLS | _RANGES.keys()
+    return known.union(*of_rocpd) & tables
 
 
 def _rows(database: Database, tables: Set[str]) -> float:
@@ -317,7 +368,9 @@ def _rows(database: Database, tables: Set[str]) -> float:
 
 
 def _ranges(database: Database) -> float:
-    return sum(share * _rows(database, {table}) for table, share in _RANGES.items())
+    of_rocpd = rocpd_schema.tables_of(database.tables, rocpd_schema.REGIONS)
+    known = sum(share * _rows(database, {table}) for table, share in _RANGES.items())
+    return known + _rows(database, of_rocpd)
 
 
 def memory_of_dict_lines(path: str | os.PathLike[str]) -> float:

@@ -52,6 +52,7 @@ _OTHER_STREAM: Final = {
 _SIZES: Final = "message sizes known for {:.1%} of the communication time{}"
 _SHAPES: Final = {
     "nsys": ": export with nsys export --include-blobs=true",
+    "rocpd": ": record with rocprofv3 --rccl-trace",
     "kineto": ": profile(record_shapes=True), or a PyTorch of 2024 or later",
 }
 _EMIT: Final = ", or wrap the run in torch.autograd.profiler.emit_nvtx(record_shapes=True)"
@@ -172,7 +173,7 @@ def _unknown(profile: ProfileData, rows: Rows, time: Int64) -> list[str]:
     if without > _REST * total:
         not_launched = time[no_size[ids] & (numbers(profile, "launch_start")[rows] == NO_TIME)]
         is_cut = not_launched.sum() > without / 2
-        emits = kind == "nsys" and profile.contents.program.kind in WITH_OPERATORS
+        emits = kind in ("nsys", "rocpd") and profile.contents.program.kind in WITH_OPERATORS
         advice = _CUT if is_cut else _SHAPES.get(kind, "") + _EMIT * emits
         if is_cut and not len(profile.api):
             advice = f": no API calls in the file; record with {recorder_of_calls(profile.about)}"
