@@ -13,14 +13,15 @@ from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values, unknown
-from fastprof.model.metadata import About, Memory
+from fastprof.model.metadata import PINNED, About, Memory
 from fastprof.model.timeline import Recorded, RecordedCalls, RecordedRanges, RecordedSyncs
-from fastprof.model.trace import NEVER, NO_TIME, Kernels, Launches, Ranges, Recording
+from fastprof.model.trace import NEVER, Kernels, Launches, Ranges, Recording
 from fastprof.readers import trace_columns
 from fastprof.readers.rocpd import json_records
 from fastprof.readers.rocpd.agents import devices_of, gpus_of
 from fastprof.readers.rocpd.json_records import NONE, ROOT, Columns, RocprofFile
 from fastprof.readers.rocpd.json_work import Texts, read_work
+from fastprof.readers.rocpd.work_columns import known
 from fastprof.readers.sqlite.database import Progress
 
 # The tables of API calls, in the order in which they take a correlation id.
@@ -32,7 +33,8 @@ _STARTED: Final = ("roctxRangeStartA", "roctxRangeStop", "roctxProcessRangeA")
 _RCCL: Final = "RCCL"  # the domain of the ranges of its calls
 _ALLOCATIONS: Final = ("MEMORY_ALLOCATION_ALLOCATE", "MEMORY_ALLOCATION_VMEM_ALLOCATE")
 _FREES: Final = ("MEMORY_ALLOCATION_FREE", "MEMORY_ALLOCATION_VMEM_FREE")
-_ON_GPU, _ON_CPU = 1, 0  # c10::DeviceType
+_ON_GPU = 1  # c10::DeviceType
+_DEEPEST: Final = 8  # calls around a call
 
 
 def read(
@@ -86,11 +88,11 @@ class _Threads:
         tables = [file.tables[name] for name in (*_CALLS, "markers")]
         both = (np.concatenate([table[key] for table in tables]) for key in (ROOT, "thread"))
         process, number = both
-        known = number >= 0
-        keys = _key(process[known], number[known])
+        has_id = number >= 0
+        keys = _key(process[has_id], number[has_id])
         self._keys, first = np.unique(keys, return_index=True)
-        self.numbers = number[known][first]
-        self.process = process[known][first].astype(np.int32)
+        self.numbers = number[has_id][first]
+        self.process = process[has_id][first].astype(np.int32)
         self.pids = np.array([each.pid for each in file.processes], np.int64).astype(np.int32)
 
     def find(self, columns: Columns) -> Int32:
@@ -113,6 +115,7 @@ class _Calls(NamedTuple):
     thread: Int32
     name: Int32
     correlation: Int64
+    ancestor: Int64
     is_rccl: Bools
 
     def take(self, rows: Int32 | Bools) -> _Calls:
@@ -130,7 +133,8 @@ def _read_calls(file: RocprofFile, texts: Texts, threads: _Threads) -> _Calls:
             end=_ends(rows),
             thread=threads.find(rows),
             name=texts.of_operations(rows),
-            correlation=np.where(rows["correlation"] < 0, -1, rows["correlation"]),
+            correlation=known(rows["correlation"]),
+            ancestor=known(rows["ancestor"]),
             is_rccl=np.full(len(rows[ROOT]), table == "rccl"),
         )
         parts.append(calls.take((calls.thread >= 0) & (calls.start != NONE)))
@@ -148,9 +152,8 @@ def _read_launches(kernels: Kernels, calls: _Calls) -> tuple[Launches, _Calls]:
 
     Sets the launches of kernels.
     """
-    join = _join.Join(kernels.process, kernels.correlation)
-    join.offer(calls.process, calls.correlation)
-    place = join.rows(kernels.process, kernels.correlation)
+    _follow_ancestors(kernels, calls)
+    place = _calls_with(calls, kernels.process, kernels.correlation)
     used, launch = np.unique(place, return_inverse=True)
     kernels.launch = launch.astype(np.int32)
     if len(used) and used[0] < 0:
@@ -160,6 +163,30 @@ def _read_launches(kernels: Kernels, calls: _Calls) -> tuple[Launches, _Calls]:
     kept = ~calls.is_rccl
     kept[used] = True
     return Launches(**trace_columns.launches_in_order(columns, kernels)), calls.take(kept)
+
+
+def _follow_ancestors(kernels: Kernels, calls: _Calls) -> None:
+    """Replace the ids of calls of HSA that launched kernels by those of the calls around them.
+
+    `ancestor` is the id of the call around a call, 0 for none; older versions lack it.
+    """
+    if not np.any(calls.ancestor > 0):
+        return
+    for _ in range(_DEEPEST):
+        call = _calls_with(calls, kernels.process, kernels.correlation)
+        above = np.where(call < 0, -1, take(calls.ancestor, call))
+        known_call = _calls_with(calls, kernels.process, above) >= 0
+        moves = (above > 0) & known_call & (above != kernels.correlation)
+        if not moves.any():
+            return
+        kernels.correlation = np.where(moves, above, kernels.correlation)
+
+
+def _calls_with(calls: _Calls, process: Int32, correlation: Int64) -> Int32:
+    """The row of the first call with each id, -1 for none."""
+    join = _join.Join(process, correlation)
+    join.offer(calls.process, calls.correlation)
+    return join.rows(process, correlation)
 
 
 class _RangeKinds(NamedTuple):
@@ -183,8 +210,8 @@ def _read_ranges(
     ]
     parts[0]["is_push_pop"] = pushed[pushed | started]
     columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-    known = (columns["thread"] >= 0) & (columns["label"] >= 0) & (columns["start"] != NONE)
-    columns = {key: column[known] for key, column in columns.items()}
+    is_known = (columns["thread"] >= 0) & (columns["label"] >= 0) & (columns["start"] != NONE)
+    columns = {key: column[is_known] for key, column in columns.items()}
     order = _nest.order(columns["start"], columns["end"])
     if order is not None:
         columns = {key: column[order] for key, column in columns.items()}
@@ -252,7 +279,8 @@ def _about(file: RocprofFile, texts: Texts) -> About:
 def _memory(file: RocprofFile, texts: Texts) -> Memory:
     """Allocations and frees in order of time.
 
-    A free has the address alone: its size and GPU are those of the last allocation there.
+    A free has the address alone: its size and GPU are those of the last allocation there. Frees of
+    other addresses are skipped; HIP frees null pointers too.
     """
     rows = file.tables["allocations"]
     operation = texts.of_operations(rows)
@@ -261,23 +289,25 @@ def _memory(file: RocprofFile, texts: Texts) -> Memory:
     order = order[(allocates | frees)[order] & (rows["start"][order] != NONE)]
     rows = {key: column[order] for key, column in rows.items()}
     is_free = frees[order]
-    device = devices_of([each.agents for each in file.processes], rows[ROOT], rows["agent"])
+    rows["device"] = devices_of([each.agents for each in file.processes], rows[ROOT], rows["agent"])
     before = _allocation_before(rows, is_free)
-    size = np.where(is_free, rows["bytes"][before], rows["bytes"])
-    device = np.where(is_free, device[before], device)
-    unknown_size = (size < 0) | (is_free & (before < 0))
+    for key in ("bytes", "device"):
+        rows[key] = np.where(is_free, rows[key][before], rows[key])
+    rows["bytes"] = np.where(is_free, -rows["bytes"], rows["bytes"])
+    kept = ~is_free | (before >= 0)
+    rows = {key: column[kept] for key, column in rows.items()}
     pids = np.array([each.pid for each in file.processes], np.int64)
     return Memory(
         time=rows["start"],
-        address=np.where(rows["address"] < 0, -1, rows["address"]),
-        bytes=np.where(unknown_size, NO_TIME, np.where(is_free, -size, size)),
-        device_type=np.where(device >= 0, _ON_GPU, _ON_CPU).astype(np.int32),
-        device=device.astype(np.int32),
-        total_allocated=np.full(len(size), -1, np.int64),
-        total_reserved=np.full(len(size), -1, np.int64),
+        address=known(rows["address"]),
+        bytes=rows["bytes"],
+        device_type=np.where(rows["device"] >= 0, _ON_GPU, PINNED).astype(np.int32),
+        device=rows["device"].astype(np.int32),
+        total_allocated=np.full(len(rows[ROOT]), -1, np.int64),
+        total_reserved=np.full(len(rows[ROOT]), -1, np.int64),
         pid=take(pids, rows[ROOT].astype(np.int32)),
-        tid=np.where(rows["thread"] < 0, -1, rows["thread"]),
-        correlation=np.where(rows["correlation"] < 0, -1, rows["correlation"]),
+        tid=known(rows["thread"]),
+        correlation=known(rows["correlation"]),
     )
 
 

@@ -30,6 +30,7 @@ _SPAN = {
     "start": "start_timestamp",
     "end": "end_timestamp",
 }
+_CALL = {**_SPAN, "ancestor": "correlation_id/ancestor"}
 _DISPATCH = {
     **_SPAN,
     "agent": "dispatch_info/agent_id/handle",
@@ -65,9 +66,9 @@ _TABLES: dict[str, tuple[str, dict[str, str]]] = {
     "kernels": ("buffer_records/kernel_dispatch", _DISPATCH),
     "copies": ("buffer_records/memory_copy", _COPY),
     "allocations": ("buffer_records/memory_allocation", _ALLOCATION),
-    "hip": ("buffer_records/hip_api", _SPAN),
-    "hsa": ("buffer_records/hsa_api", _SPAN),
-    "rccl": ("buffer_records/rccl_api", _SPAN),
+    "hip": ("buffer_records/hip_api", _CALL),
+    "hsa": ("buffer_records/hsa_api", _CALL),
+    "rccl": ("buffer_records/rccl_api", _CALL),
     "markers": ("buffer_records/marker_api", _SPAN),
     "messages": ("strings/marker_api", {"correlation": "key", "text": "value"}),
     "symbols": ("kernel_symbols", _SYMBOL),

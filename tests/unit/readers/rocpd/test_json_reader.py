@@ -2,12 +2,12 @@
 
 import json
 
-import numpy as np
 import pytest
 
 import fastprof
 from fastprof.cli import main
 from fastprof.errors import BadInputError
+from fastprof.model.metadata import PINNED
 from fastprof.profile.recount import recount
 from fastprof.readers.detect import FileFormat, detect
 from support.rocprof_files import CPU, GPU, PID, TID, RocprofFile
@@ -134,13 +134,24 @@ def test_copies_have_direction_bytes_and_gpu(rows, direction, ends, name, place)
 def test_a_free_has_size_and_gpu_of_the_allocation_at_its_address(profiled):
     trace = RocprofFile(gpus=2).memory(10, 4096, 100, agent=GPU + 1).memory(30, 4096, 0, "FREE", 0)
     trace.memory(20, 8192, 50, "VMEM_ALLOCATE").memory(40, 4096, 0, "FREE", 0)
-    trace.memory(50, 4096, 70).memory(60, 999, 0, "VMEM_FREE", 0)
+    trace.memory(50, 4096, 70).memory(60, 999, 0, "VMEM_FREE", 0).memory(70, 64, 8, agent=CPU)
     events = profiled(trace).memory_events
-    none = np.iinfo(np.int64).min
-    assert events.time.tolist() == [10, 20, 30, 40, 50, 60]
-    assert events.bytes.tolist() == [100, 50, -100, none, 70, none]
-    assert events.device.tolist() == [1, 0, 1, -1, 0, -1]
+    assert events.time.tolist() == [10, 20, 30, 50, 70]
+    assert events.bytes.tolist() == [100, 50, -100, 70, 8]
+    assert events.device.tolist() == [1, 0, 1, 0, -1]
+    assert events.device_type.tolist() == [1, 1, 1, 1, PINNED]
     assert set(events.pid.tolist()) == {PID}
+
+
+def test_a_call_of_hip_around_one_of_hsa_is_the_launch(profiled):
+    trace = RocprofFile().hip(0, 50, 1).hsa(10, 40, 2).hsa(20, 30, 3).kernel(100, 110, 3)
+    trace.records["hsa_api"][0]["correlation_id"]["ancestor"] = 1
+    trace.records["hsa_api"][1]["correlation_id"]["ancestor"] = 2
+    kernels = profiled(trace).kernels
+    assert (kernels["launch"].tolist(), kernels["launch_start"].tolist()) == (
+        ["hipLaunchKernel"],
+        [0],
+    )
 
 
 def test_processes_reuse_correlation_ids(profiled):
