@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from heapq import nsmallest
 
-from fastprof.model.metadata import About
+from fastprof.model.metadata import OF_AMD, About
 from fastprof.profile.coverage import Contents, Coverage, Without
 from fastprof.profile.program import CUDA, HIP, SERVING, WITH_OPERATORS
 
@@ -46,9 +46,7 @@ _MISSING["nvprof"] = {
     "kernels": "no kernels: record again, and synchronize the GPU before the recording ends",
     "range": f"no ranges: {_EMIT}",
 }
-# Formats of AMD's profilers: JSON of rocprofv3, files of rocmProfileData, databases of rocprofv3.
-_OF_AMD = ("rocprof", "rpd", "rocpd")
-for _amd in _OF_AMD:
+for _amd in OF_AMD:
     _MISSING[_amd] = {
         **_MISSING["nsys"],
         "kernels": f"no kernels: record with {_ROCPROF}, and let the program end by itself",
@@ -96,10 +94,10 @@ _REST = {
 }
 for _texts in _REST.values():
     _texts.setdefault("nvprof", _texts["nsys"])
-    for _format in _OF_AMD:
+    for _format in OF_AMD:
         _texts.setdefault(_format, _texts["nsys"])
 _REST["launch"] |= dict.fromkeys(
-    _OF_AMD, f"launches not in the file: record with {_ROCPROF}, from some iterations earlier on"
+    OF_AMD, f"launches not in the file: record with {_ROCPROF}, from some iterations earlier on"
 )
 
 _GRAPHS = (
@@ -119,7 +117,7 @@ def recorder_of_calls(about: About, ranges: bool = False) -> str:
 
     ranges : it records ranges too
     """
-    if about.format in _OF_AMD:
+    if about.format in OF_AMD:
         return _ROCPROF
     return f"nsys profile -t cuda{',nvtx' * ranges}"
 
@@ -211,7 +209,7 @@ def _on_ranges(about: About, contents: Contents, depth: str) -> str | None:
     if depth != "range":
         return None
     own = f"no ranges: {_OWN_RANGES.get(contents.program.kind, _IN_PYTHON)}"
-    is_known = about.format in ("nsys", *_OF_AMD)
+    is_known = about.format in ("nsys", *OF_AMD)
     return f"{own}, and record with {recorder_of_calls(about, ranges=True)}" if is_known else own
 
 

@@ -45,6 +45,14 @@ _COPIES = ("memcpy", "memset")
 
 _RECORDS = {"kernel_dispatch": "kernel", "memory_copy": "memcpy"}  # of rocprofv3
 
+# Of rocmProfileData: parts of the names of types of GPU work, "" for the rest.
+_TYPES = {"barrier": None, "marker": None, "copy": "memcpy", "fill": "memset", "": "kernel"}
+_OF_RPD = "rocpd_op"
+_ROWS_OF_TYPE = """
+SELECT CAST(lower(string) AS BLOB), op."start" "start", op."end" "end"
+FROM rocpd_op op LEFT JOIN rocpd_string ON rocpd_string.id = opType_id
+"""
+
 # High and low halves are summed separately: the sum may exceed 64 bits.
 _SUMS = """
 SELECT count(*), sum(ns >> 32), sum(ns & 4294967295) FROM (
@@ -89,7 +97,18 @@ def _by_sql(path: str | os.PathLike[str], copies: bool) -> Totals:
             if kind and (copies or kind not in _COPIES):
                 ((n, high, low),) = database.rows(_SUMS.format(table=table))
                 totals.add(kind, n, ((high or 0) << 32) + (low or 0))
+        if _OF_RPD in database.tables:
+            _add_typed(database, totals, copies)
     return totals
+
+
+def _add_typed(database: Database, totals: Totals, copies: bool) -> None:
+    """Add the work of a file of rocmProfileData, whose kind is the name of its type."""
+    for name, start, end in database.rows(_ROWS_OF_TYPE):
+        kind = next(kind for part, kind in _TYPES.items() if part.encode() in (name or b""))
+        if kind and (copies or kind not in _COPIES):
+            is_known = isinstance(start, int) and isinstance(end, int)
+            totals.add(kind, 1, max(0, end - start) if is_known else 0)
 
 
 def _by_pattern(path: str | os.PathLike[str]) -> Totals:

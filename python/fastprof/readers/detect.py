@@ -16,6 +16,7 @@ from fastprof.readers.beside import unrecorded_beside
 from fastprof.readers.dict_lines import looks_like_dict_lines
 from fastprof.readers.nsys import schema as nsys_schema
 from fastprof.readers.nvprof import schema as nvprof_schema
+from fastprof.readers.rocpd import rpd_schema
 from fastprof.readers.rocpd import schema as rocpd_schema
 from fastprof.readers.sqlite.database import EXPORT_AGAIN, Database, Progress
 
@@ -228,6 +229,10 @@ def _read_sqlite(
             from fastprof.readers.nvprof import reader as nvprof
 
             recording = nvprof.read(database, copies)
+        elif tool == _RPD:
+            from fastprof.readers.rocpd import rpd
+
+            recording = rpd.read(database, copies)
         else:
             from fastprof.readers.rocpd import reader as rocpd
 
@@ -236,7 +241,7 @@ def _read_sqlite(
         return recording
 
 
-_NSYS, _NVPROF, _ROCPD = "nsys", "nvprof", "rocpd"
+_NSYS, _NVPROF, _ROCPD, _RPD = "nsys", "nvprof", "rocpd", "rpd"
 
 
 def _tool_of(database: Database) -> str:
@@ -248,6 +253,7 @@ def _tool_of(database: Database) -> str:
         The tables are of no known format.
     """
     schemas = {_NSYS: nsys_schema, _NVPROF: nvprof_schema, _ROCPD: rocpd_schema}
+    schemas[_RPD] = rpd_schema
     for tool, schema in schemas.items():
         if schema.recognises(database.tables):
             return tool
@@ -310,8 +316,8 @@ def _unknown_tables(database: Database) -> BadInputError:
     tables = ", ".join(sorted(database.tables)[:6]) or "no tables"
     return BadInputError(
         f"{database.name}: neither an Nsight Systems export (no table StringIds) nor an NVProf "
-        f"file (no table StringTable) nor a rocpd database (no table rocpd_region_...); found "
-        f"{tables}. "
+        f"file (no table StringTable) nor a rocpd database (no table rocpd_region_... or "
+        f"rocpd_op); found {tables}. "
         "Record with: nsys profile -t cuda,nvtx, then nsys export --type sqlite"
     )
 
@@ -324,9 +330,11 @@ def _unknown(head: bytes) -> str:
 
 
 # Tables and their share of a work item or range per row. NVProf has two rows per range.
-_WORK = {nsys_schema.KERNELS, nsys_schema.GRAPHS, *nvprof_schema.KERNELS}
+_WORK = {nsys_schema.KERNELS, nsys_schema.GRAPHS, *nvprof_schema.KERNELS, rpd_schema.OPS}
 _COPIES = {*nvprof_schema.COPIES, nvprof_schema.SETS}
-_RANGES = {**dict.fromkeys(nsys_schema.RANGES, 1.0), nvprof_schema.MARKERS: 0.5}
+_RANGES = {
+    **dict.fromkeys(nsys_schema.RANGES, 1.0), nvprof_schema.MARKERS: 0.5, rpd_schema.CALLS: 1.0,
+}  # fmt: skip
 _CALLS = {nsys_schema.LAUNCHES, *nvprof_schema.LAUNCHES}
 _MIN_ROW = 30  # bytes per row in a file
 

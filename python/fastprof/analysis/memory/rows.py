@@ -19,7 +19,7 @@ from fastprof.analysis.summary.measures import ratio
 from fastprof.errors import ReportError
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Column, Ints, Values
-from fastprof.model.metadata import MANAGED, PINNED, About, Memory
+from fastprof.model.metadata import MANAGED, OF_AMD, PINNED, About, Memory
 from fastprof.model.table import ColumnData, Floats, Table
 from fastprof.profile.calls import named
 from fastprof.profile.data import ProfileData, begins_in_part
@@ -328,7 +328,7 @@ _NO_EVENTS: Final = {
 # What profilers of the driver record.
 _ALLOCATES: Final = {
     **dict.fromkeys(("nsys", "nvprof"), "cudaMalloc"),
-    **dict.fromkeys(("rocprof", "rpd", "rocpd"), "hipMalloc"),
+    **dict.fromkeys(OF_AMD, "hipMalloc"),
 }
 _TENSORS: Final = " ({}), or with torch.profiler and profile_memory=True (tensors)"
 
