@@ -46,7 +46,13 @@ _COPIES = ("memcpy", "memset")
 _RECORDS = {"kernel_dispatch": "kernel", "memory_copy": "memcpy"}  # of rocprofv3
 
 # Of rocmProfileData: parts of the names of types of GPU work, "" for the rest.
-_TYPES = {"barrier": None, "marker": None, "copy": "memcpy", "fill": "memset", "": "kernel"}
+_TYPES: dict[str, str | None] = {
+    "barrier": None,
+    "marker": None,
+    "copy": "memcpy",
+    "fill": "memset",
+    "": "kernel",
+}
 _OF_RPD = "rocpd_op"
 _ROWS_OF_TYPE = """
 SELECT CAST(lower(string) AS BLOB), op."start" "start", op."end" "end"
@@ -105,10 +111,10 @@ def _by_sql(path: str | os.PathLike[str], copies: bool) -> Totals:
 def _add_typed(database: Database, totals: Totals, copies: bool) -> None:
     """Add the work of a file of rocmProfileData, whose kind is the name of its type."""
     for name, start, end in database.rows(_ROWS_OF_TYPE):
-        kind = next(kind for part, kind in _TYPES.items() if part.encode() in (name or b""))
-        if kind and (copies or kind not in _COPIES):
+        of_type = next(kind for part, kind in _TYPES.items() if part.encode() in (name or b""))
+        if of_type and (copies or of_type not in _COPIES):
             is_known = isinstance(start, int) and isinstance(end, int)
-            totals.add(kind, 1, max(0, end - start) if is_known else 0)
+            totals.add(of_type, 1, max(0, end - start) if is_known else 0)
 
 
 def _by_pattern(path: str | os.PathLike[str]) -> Totals:

@@ -22,7 +22,7 @@ from fastprof.readers.rocpd.agents import devices_of, gpus_of
 from fastprof.readers.rocpd.json_records import NONE, ROOT, Columns, RocprofFile
 from fastprof.readers.rocpd.json_work import Texts, read_work
 from fastprof.readers.rocpd.work_columns import known
-from fastprof.readers.sqlite.database import Progress
+from fastprof.readers.sqlite.database import Progress, TableColumns
 
 # The tables of API calls, in the order in which they take a correlation id.
 _CALLS: Final = ("hip", "hsa", "rccl")
@@ -120,7 +120,7 @@ class _Calls(NamedTuple):
 
     def take(self, rows: Int32 | Bools) -> _Calls:
         """Some of the calls."""
-        return _Calls(*(column[rows] for column in self))
+        return _Calls(**{key: column[rows] for key, column in self._asdict().items()})
 
 
 def _read_calls(file: RocprofFile, texts: Texts, threads: _Threads) -> _Calls:
@@ -138,7 +138,8 @@ def _read_calls(file: RocprofFile, texts: Texts, threads: _Threads) -> _Calls:
             is_rccl=np.full(len(rows[ROOT]), table == "rccl"),
         )
         parts.append(calls.take((calls.thread >= 0) & (calls.start != NONE)))
-    return _Calls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    columns = [part._asdict() for part in parts]
+    return _Calls(**{key: np.concatenate([each[key] for each in columns]) for key in columns[0]})
 
 
 def _ends(rows: Columns) -> Int64:
@@ -159,7 +160,7 @@ def _read_launches(kernels: Kernels, calls: _Calls) -> tuple[Launches, _Calls]:
     if len(used) and used[0] < 0:
         used, kernels.launch = used[1:], kernels.launch - np.int32(1)
     own = calls.take(used)
-    columns = {"start": own.start, "thread": own.thread, "name": own.name}
+    columns: TableColumns = {"start": own.start, "thread": own.thread, "name": own.name}
     kept = ~calls.is_rccl
     kept[used] = True
     return Launches(**trace_columns.launches_in_order(columns, kernels)), calls.take(kept)

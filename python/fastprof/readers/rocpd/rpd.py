@@ -18,7 +18,7 @@ from fastprof.readers.rocpd import rpd_schema as schema
 from fastprof.readers.rocpd.events import texts_of
 from fastprof.readers.rocpd.rpd_calls import RpdCalls, read_ranges
 from fastprof.readers.rocpd.rpd_work import read_ops, read_work
-from fastprof.readers.sqlite.database import Database
+from fastprof.readers.sqlite.database import Database, TableColumns
 from fastprof.readers.trace_columns import text
 
 
@@ -68,7 +68,11 @@ def _read_launches(kernels: Kernels, calls: RpdCalls) -> Launches:
     kernels.launch = launch.astype(np.int32)
     if len(used) and used[0] < 0:
         used, kernels.launch = used[1:], kernels.launch - np.int32(1)
-    columns = {"start": calls.start[used], "thread": calls.thread[used], "name": calls.name[used]}
+    columns: TableColumns = {
+        "start": calls.start[used],
+        "thread": calls.thread[used],
+        "name": calls.name[used],
+    }
     launches = Launches(**trace_columns.launches_in_order(columns, kernels))
     process = np.append(take(calls.process_of_thread, launches.thread), np.int32(-1))
     kernels.process = process[kernels.launch]

@@ -3,8 +3,8 @@
 Ids of GPU work and of API calls are unique in a file, also where several processes wrote it:
 rocpd_api_ops joins them. In version 1, sizes of grids and copies belong to GPU work; since version
 2, to API calls. Since version 3, texts that seldom repeat are in a table of their own, and API
-calls have a domain. Source: ROCm/rocmProfileData: rocpd_python/rocpd/schema_data/tableSchema.cmd, and
-rpd_tracer for the meaning of names.
+calls have a domain. Source: rocpd_python/rocpd/schema_data/tableSchema.cmd of ROCm/rocmProfileData,
+and rpd_tracer there for the meaning of names.
 """
 
 from __future__ import annotations
