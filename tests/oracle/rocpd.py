@@ -13,7 +13,7 @@ RANGE = re.compile(r"MARKER_CORE(_RANGE)?_API|rocm_marker_api|RCCL_API|rocm_rccl
 NEITHER = re.compile(
     r"(rocm_)?(kernel_dispatch|memory_copy|memory_allocat|scratch_memory)|kfd_|\w*sampling", re.I
 )
-TRACK = "pid tid agent_id queue_id stream_id".split()
+TRACK = ["pid", "tid", "agent_id", "queue_id", "stream_id"]
 
 
 @dataclass(frozen=True)
