@@ -24,7 +24,7 @@ from fastprof import cli
 from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS
 from fastprof.readers import dict_lines, json_text
 from fuzz.answers import ANSWERS, check_output, command
-from fuzz.corpus import DICT, GZIP, KINETO, NSYS, SQLITE
+from fuzz.corpus import DICT, GZIP, KINETO, NSYS, ROCPD, SQLITE
 from support.kineto_oracle import table_of
 
 ALL_COLUMNS = ",".join(column.key for column in COLUMNS)
@@ -33,6 +33,7 @@ OF_TRACES = ",".join(column.key for column in COLUMNS + TRACE_COLUMNS)
 TABLES_OF_ROWS = {
     NSYS: ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
            "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"),
+    ROCPD: ("rocpd_kernel_dispatch", "rocpd_memory_copy"),  # and the id of their run
 }  # fmt: skip
 
 csv.field_size_limit(1 << 30)
@@ -309,14 +310,14 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _rows_in(path: Path, format_: str, content: bytes) -> int | None:
-    if format_ == NSYS:
-        return _rows_by_sql(path)
+    if format_ in TABLES_OF_ROWS:
+        return _rows_by_sql(path, TABLES_OF_ROWS[format_])
     if format_ == KINETO:
         return _rows_by_json(content)
     return None
 
 
-def _rows_by_sql(path: Path) -> int | None:
+def _rows_by_sql(path: Path, begins: tuple[str, ...]) -> int | None:
     """None if SQLite finds an error in the file."""
     with closing(_connect(path)) as connection:
         try:
@@ -324,9 +325,12 @@ def _rows_by_sql(path: Path) -> int | None:
                 return None
             names = {name for (name,) in connection.execute(
                 "SELECT name FROM sqlite_schema WHERE type = 'table'")}  # fmt: skip
-            tables = [table for table in TABLES_OF_ROWS[NSYS] if table in names]
+            tables = [
+                name for name in names
+                if name in begins or name.startswith(tuple(f"{each}_" for each in begins))
+            ]  # fmt: skip
             return sum(
-                connection.execute(f"SELECT count(*) FROM {t}").fetchone()[0] for t in tables
+                connection.execute(f'SELECT count(*) FROM "{t}"').fetchone()[0] for t in tables
             )
         except (sqlite3.Error, UnicodeDecodeError):
             return None

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import apsw
 from bench.generate import generate
+from bench.rocpd_schema import VERSIONS
 
 from fastprof import cli
 from support.exports import Export
@@ -20,9 +21,12 @@ from support.kineto_files import KinetoFile
 from support.nsys_schemas import SCHEMAS
 from support.nvprof_files import NvprofFile
 from support.real_data import data_dir, traces
+from support.rocpd_files import HSA, RCCL, Rocpd
 
-NSYS, NVPROF, KINETO, GZIP, DICT = FORMATS = ("nsys", "nvprof", "kineto", "gzip", "dict")
-SQLITE = (NSYS, NVPROF)
+NSYS, NVPROF, ROCPD, KINETO, GZIP, DICT = FORMATS = (
+    *("nsys", "nvprof", "rocpd", "kineto", "gzip", "dict"),
+)
+SQLITE = (NSYS, NVPROF, ROCPD)
 TENSORS = ", ".join(
     f"{{'name': '', 'type': 'tensor', 'shape': {shape}, 'dtype': 'float16'}}"
     for shape in ("(8, 16)", "(32, 16)")
@@ -46,7 +50,8 @@ class Seed:
 def corpus(real: bool = True) -> dict[str, Seed]:
     """All seeds by name; with `real`, also those cut from real traces, if available."""
     with tempfile.TemporaryDirectory() as folder:
-        made = [*_nsys(Path(folder)), *_nvprof(Path(folder)), *_kineto(), *_dict(Path(folder))]
+        where = Path(folder)
+        made = [*_nsys(where), *_nvprof(where), *_rocpd(where), *_kineto(), *_dict(where)]
         if real and (directory := data_dir()) is not None:
             made += [*_cut_databases(directory), *_cut_traces(directory), *_cut_lines(directory)]
     return {seed.name: seed for seed in made}
@@ -133,6 +138,32 @@ def _nvprof(folder: Path) -> list[Seed]:
     return seeds
 
 
+def _rocpd(folder: Path) -> list[Seed]:
+    seeds = []
+    for version in VERSIONS:
+        run, other = Rocpd(version), Rocpd(version, "_b_1", pid=200)
+        for each in (run, other):
+            for i in range(4):
+                at = 10_000 * i
+                each.range(at, at + 9000, f"step {i}", 900 + i)
+                sizes = f"aten::linear, seq = {i}, op_id = {2 * i}, sizes = [[8, 16], [32, 16]]"
+                each.range(at + 100, at + 4000, sizes, 800 + i).range(at, at + 5000, TORCH_CALL)
+                each.call(at + 200, at + 300, 10 * i + 1).kernel(at + 400, at + 900, 10 * i + 1)
+                each.region(at + 210, at + 220, "hsa_signal_store", HSA, 10 * i + 2,
+                            parent=10 * i + 1)  # fmt: skip
+                each.kernel(at + 950, at + 990, 10 * i + 2, "add")
+                each.call(at + 1000, at + 1100, 10 * i + 3, "hipMemcpyAsync")
+                each.copy(at + 1200, at + 1300, 10 * i + 3).allocation(at, 4096 * i, 512)
+                each.region(at + 400, at + 900, "gemm", "rocm_kernel_dispatch", 10 * i + 1)
+                each.region(at + 5000, at + 5900, "ncclAllReduce", RCCL, 10 * i + 4,
+                            arguments={"count": "64", "datatype": "7"})  # fmt: skip
+                each.kernel(at + 5100, at + 5900, 10 * i + 4, "ncclDevKernel", stream=2)
+                each.counter("FETCH_SIZE", 1.5, 2.5)
+        path = run.write(folder / f"rocpd-{version}", other)
+        seeds.append(Seed(path.name, ROCPD, path.read_bytes()))
+    return seeds
+
+
 def _kineto() -> list[Seed]:
     trace = KinetoFile(
         baseTimeNanoseconds=10**15,
@@ -177,8 +208,9 @@ def _dict(folder: Path) -> list[Seed]:
 
 def _cut_databases(directory: Path) -> list[Seed]:
     made = []
-    for path in _real(directory, "**/*.sqlite", "**/*.nvvp", "**/*.sql"):
-        kind = NSYS if path.suffix == ".sqlite" else NVPROF
+    kinds = {".sqlite": NSYS, ".db": ROCPD}
+    for path in _real(directory, "**/*.sqlite", "**/*.nvvp", "pyprof/*.sql", "rocpd/*.db"):
+        kind = kinds.get(path.suffix, NVPROF)
         content = _cut_database(path, kind)
         if len(content) <= MOST_BYTES * 4:
             made.append(Seed(f"real-{path.stem}", kind, content))
@@ -196,7 +228,7 @@ def _cut_database(path: Path, kind: str) -> bytes:
     named = set()
     strings = "StringIds" if kind == NSYS else "StringTable"
     for name in names:
-        if name.startswith("sqlite_") or name == strings:
+        if name.startswith(("sqlite_", "rocpd_string", "rocpd_event")) or name == strings:
             continue
         if name.startswith("ENUM_") and name != "ENUM_NSYS_EVENT_TYPE":
             run(f'DROP TABLE "{name}"')
@@ -216,7 +248,7 @@ def _cut_database(path: Path, kind: str) -> bytes:
 
 def _cut_traces(directory: Path) -> list[Seed]:
     made = []
-    for path in _real(directory, "**/*.json.gz"):
+    for path in _real(directory, "kineto/**/*.json.gz"):
         if "_rank" in path.name and "_rank0" not in path.name:  # alike
             continue
         root = json.loads(gzip.decompress(path.read_bytes()))

@@ -7,13 +7,8 @@ from pathlib import Path
 
 import pytest
 
-_READ = {
-    "kineto",
-    "nsys",
-    "nvprof",
-    "pyprof",
-    "rocpd",
-}  # the directories of formats that fastprof reads
+# The directories of formats that fastprof reads.
+_READ = {"kineto", "nsys", "nvprof", "pyprof", "rocpd"}
 
 
 def data_dir() -> Path | None:
