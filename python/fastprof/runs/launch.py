@@ -17,6 +17,7 @@ from fastprof._system.signals import deferred
 from fastprof.errors import BadInputError
 from fastprof.runs.facts import NOW, PID, STATUS, VARIABLE, Settings
 from fastprof.runs.nsys import started
+from fastprof.runs.rocprof import words_before
 
 STARTUP = Path(__file__).with_name("startup")
 # From a terminal, these reach the program without our help.
@@ -54,7 +55,7 @@ def environment(settings: Settings) -> dict[str, str]:
     }
 
 
-def run_program(command: Sequence[str], settings: Settings, nsys: Sequence[str] = ()) -> int:
+def run_program(command: Sequence[str], settings: Settings, before: Sequence[str] = ()) -> int:
     """Run the program with our stdin, stdout and stderr, and return its exit code.
 
     Signals go to the program, except SIGUSR2, which asks it for a recording. If a signal ended the
@@ -64,7 +65,7 @@ def run_program(command: Sequence[str], settings: Settings, nsys: Sequence[str] 
     ----------
     command : the program with its arguments
     settings : what to record
-    nsys : the words of nsys, if it starts the program
+    before : the words of nsys or rocprofv3, if it starts the program
 
     Raises
     ------
@@ -76,8 +77,11 @@ def run_program(command: Sequence[str], settings: Settings, nsys: Sequence[str] 
     with ExitStack() as stack:
         try:
             with deferred():
-                if nsys:
-                    running = stack.enter_context(started(nsys, command, directory, variables))
+                if before and settings.backend == "roctx":
+                    words = words_before(before, command, settings.directory, variables)
+                    running = subprocess.Popen([*words, *command], env=variables)
+                elif before:
+                    running = stack.enter_context(started(before, command, directory, variables))
                 else:
                     running = subprocess.Popen(list(command), env=variables)
         except OSError as error:
