@@ -36,6 +36,10 @@ TABLES_OF_ROWS = {
     ROCPD: ("rocpd_kernel_dispatch", "rocpd_memory_copy"),  # and the id of their run
 }  # fmt: skip
 
+# Columns that come from a second reading of the file.
+READ_AGAIN = ("launch_end", "collective", "process_group", "group_size", "message_bytes",
+              "message_type")  # fmt: skip
+
 csv.field_size_limit(1 << 30)
 
 
@@ -251,8 +255,8 @@ def _parse(path: Path, format_: str, ended: Ended) -> None:
 def _info(path: Path, format_: str, ended: Ended) -> None:
     told = _run(["info", "--json", str(path)], path)
     code = ended.code
-    if told.code < code:  # `info` does not read the API calls again, as the column launch_end does
-        columns = ",".join(each for each in OF_TRACES.split(",") if each != "launch_end")
+    if told.code < code:  # `info` does not read the API calls again, as some columns do
+        columns = ",".join(each for each in OF_TRACES.split(",") if each not in READ_AGAIN)
         code = _run(["prof", "--csv", "--all", "-c", columns, str(path)], path).code
     if told.code != code:
         raise WrongError(f"info ends with {told.code}, prof with {code}: {told.stderr}")

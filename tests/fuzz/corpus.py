@@ -159,7 +159,7 @@ def _rocpd(folder: Path) -> list[Seed]:
                             arguments={"count": "64", "datatype": "7"})  # fmt: skip
                 each.kernel(at + 5100, at + 5900, 10 * i + 4, "ncclDevKernel", stream=2)
                 each.counter("FETCH_SIZE", 1.5, 2.5)
-        path = run.write(folder / f"rocpd-{version}", other)
+        path = run.write(folder / f"rocpd-{version}", other, page_size=512)
         seeds.append(Seed(path.name, ROCPD, path.read_bytes()))
     return seeds
 

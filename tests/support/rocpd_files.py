@@ -178,10 +178,13 @@ class Rocpd:
         track = self._once("track", tuple(place.items()), place)
         return self.add(table, track_id=track, **columns)
 
-    def write(self, path: Path, *others: Rocpd, without: tuple[str, ...] = ()) -> Path:
+    def write(
+        self, path: Path, *others: Rocpd, without: tuple[str, ...] = (), page_size: int = 4096
+    ) -> Path:
         """Write this run and others to a file, without some tables."""
         path.unlink(missing_ok=True)
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute(f"PRAGMA page_size = {page_size}")
             connection.execute("BEGIN")
             for run in (self, *others):
                 rocpd_schema.create(connection, run.version, run.suffix)

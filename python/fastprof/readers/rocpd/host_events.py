@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from fastprof._core import _pools
+from fastprof._core import _column, _pools
 from fastprof.model.timeline import RecordedEvents
 from fastprof.readers.rocpd import regions, schema
 from fastprof.readers.rocpd.events import Events
@@ -19,7 +19,6 @@ from fastprof.readers.rocpd.places import Places
 from fastprof.readers.rocpd.schema import COLLECTIVE, Run
 from fastprof.readers.sqlite.database import Database
 
-ARGUMENTS: Final = "rocpd_arg"
 _COUNTS: Final = ("count", "sendcount", "recvcount")
 # Bytes of ncclDataType_t, by number, and the names of the same.
 _SIZES: Final = (1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1)
@@ -60,7 +59,8 @@ def payload_events(database: Database) -> RecordedEvents | None:
             payload = _payload(arguments.get(int(own.event[row]), {}))
             if payload is None:
                 continue
-            text = json.dumps(payload | {"name": places.strings[own.name[row]]})
+            name = int(own.name[row])
+            text = json.dumps(payload | {"name": places.strings[name] if name >= 0 else None})
             number = numbers.setdefault(text, len(numbers))
             columns.append([own.start[row], own.end[row], own.thread[row], number])
     if not columns:
@@ -80,10 +80,20 @@ def payload_events(database: Database) -> RecordedEvents | None:
 
 def _arguments(database: Database, run: Run, events: set[int]) -> dict[int, dict[str, str]]:
     """The arguments of some events."""
+    keys, names, values = _pools.Keys(), _pools.Names(), _pools.Names()
+    ids = [event for event in sorted(events) if keys.intern(event) >= 0]
+    columns = database.scan(
+        run.table(schema.ARGUMENTS),
+        schema.argument_fields(keys, names, values),
+        keep=_column.KnownKeys(keys),
+        capacity=len(ids),
+    )
+    text_of, value_of = names.texts(), values.texts()
     result: dict[int, dict[str, str]] = {}
-    for event, name, value in schema.rows(database, run, ARGUMENTS, "event_id name value"):
-        if event in events and isinstance(name, str):
-            result.setdefault(event, {})[name] = str(value)
+    rows = (columns[name].tolist() for name in ("event_id", "name", "value"))
+    for event, name, value in zip(*rows, strict=True):
+        if event >= 0 and name >= 0 and value >= 0:
+            result.setdefault(ids[event], {})[text_of[name]] = value_of[value]
     return result
 
 

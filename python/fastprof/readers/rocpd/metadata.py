@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -34,39 +35,38 @@ def read(database: Database, runs: Sequence[Run], places: Places) -> tuple[About
 
 
 def _read_run(database: Database, run: Run, places: Places, about: About) -> None:
-    for tag, value in schema.rows(database, run, schema.METADATA, "tag value"):
-        if tag == "schema_version" and value is not None:
-            about.schema_version = str(value)
+    for tag, value in schema.rows(database, run, schema.METADATA, "", "tag value"):
+        if tag == "schema_version":
+            about.schema_version = value
     names: dict[int, int] = {}
-    columns = "id pid command"
-    for process, pid, command in schema.rows(database, run, "rocpd_info_process", columns):
-        if isinstance(pid, int):
+    rows = schema.rows(database, run, "rocpd_info_process", "id pid", "command")
+    for process, pid, command in rows:
+        if process is not None and pid is not None:
             names[process] = pid
-            if command:
-                about.processes.setdefault(pid, str(command).split()[0].rpartition("/")[2])
-    columns = "pid tid name"
-    for process, tid, name in schema.rows(database, run, "rocpd_info_thread", columns):
-        if isinstance(tid, int) and name:
-            about.threads.setdefault((names.get(process, process), tid), str(name))
-    columns = "id type name product_name model_name extdata"
-    for agent, kind, name, product, model, facts in schema.rows(
-        database, run, "rocpd_info_agent", columns
-    ):
-        if kind == GPU and isinstance(agent, int):
+            if words := (command or "").split():
+                about.processes.setdefault(pid, words[0].rpartition("/")[2])
+    for process, tid, name in schema.rows(database, run, "rocpd_info_thread", "pid tid", "name"):
+        pid = names.get(process, process)
+        if pid is not None and tid is not None and name:
+            about.threads.setdefault((pid, tid), name)
+    columns = "type name product_name model_name extdata"
+    rows = schema.rows(database, run, "rocpd_info_agent", "id", columns)
+    for agent, kind, name, product, model, facts in rows:
+        if kind == GPU and agent is not None:
             (own,) = places.agents(np.array([agent]))
-            about.gpus.setdefault(own.device, str(product or model or name or "GPU"))
-            about.gpu_figures.setdefault(own.device, _figures(name, facts))
+            about.gpus.setdefault(own.device, product or model or name or "GPU")
+            about.gpu_figures.setdefault(own.device, _figures(name or "", facts))
 
 
-def _figures(name: object, facts: object) -> GpuFigures:
+def _figures(name: str, facts: str | None) -> GpuFigures:
     """Properties of a GPU.
 
     name : its architecture, gfx942
     facts : JSON, as rocprofv3 writes rocprofiler_agent_t: compute units, clock in MHz
     """
     try:
-        known = json.loads(facts) if isinstance(facts, str) else {}
-    except ValueError:
+        known = json.loads(facts or "{}")
+    except (ValueError, RecursionError):
         known = {}
     if not isinstance(known, dict):
         known = {}
@@ -74,7 +74,7 @@ def _figures(name: object, facts: object) -> GpuFigures:
     return GpuFigures(
         sms=positive(known.get("cu_count")),
         clock=clock * _MEGAHERTZ if clock else None,
-        capability=str(name) if _ARCHITECTURE.match(str(name)) else None,
+        capability=name if _ARCHITECTURE.match(name) else None,
     )
 
 
@@ -113,13 +113,14 @@ def memory(database: Database, runs: Sequence[Run], places: Places) -> Memory:
 
 def _allocations(database: Database, run: Run, places: Places) -> list[list[Any]]:
     """Rows of `Memory` of a run, in order of time."""
-    columns = "start type level address size pid tid agent_id track_id event_id"
-    recorded = schema.rows(database, run, schema.ALLOCATIONS, columns)
-    stacks = _stacks(database, run, {row[-1] for row in recorded})
+    columns = "start address size event_id pid tid agent_id track_id"
+    recorded = schema.rows(database, run, schema.ALLOCATIONS, columns, "type level")
+    stacks = _stacks(database, run, {row[3] for row in recorded})
     last: dict[Any, tuple[int, int, int]] = {}
     result = []
-    for start, kind, level, address, size, *place, event in sorted(recorded, key=_time_of):
-        if level == "SCRATCH" or not (isinstance(start, int) and isinstance(size, int)):
+    timed = [row for row in recorded if row[0] is not None and row[2] is not None]
+    for start, address, size, event, *place, kind, level in sorted(timed, key=itemgetter(0)):
+        if level == "SCRATCH":
             continue
         process, tid, agent = places.of_row(place)
         memory_type, device = _memory_of(places, agent)
@@ -132,14 +133,10 @@ def _allocations(database: Database, run: Run, places: Places) -> list[list[Any]
         else:
             last[process, address] = size, memory_type, device
         pid, number = places.names_of(process, tid)
-        address = address if isinstance(address, int) else -1
-        correlation = stacks.get(event) or -1
+        address = -1 if address is None else address
+        correlation = stacks.get(event, -1)
         result.append([start, address, size, memory_type, device, pid, number, correlation])
     return result
-
-
-def _time_of(row: tuple[Any, ...]) -> int:
-    return row[0] if isinstance(row[0], int) else -1
 
 
 def _memory_of(places: Places, agent: int) -> tuple[int, int]:
@@ -155,4 +152,4 @@ def _stacks(database: Database, run: Run, events: set[Any]) -> dict[int, int]:
     if not events:
         return {}
     columns = schema.rows(database, run, schema.EVENTS, "id stack_id")
-    return {event: stack for event, stack in columns if event in events and isinstance(stack, int)}
+    return {event: stack for event, stack in columns if event in events and (stack or 0) > 0}

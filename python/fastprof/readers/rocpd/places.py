@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -62,8 +63,7 @@ class Places:
         self._run = run
         rows = schema.rows(self._database, run, "rocpd_info_process", "id pid")
         self._pid_of = {process: pid for process, pid in rows if _is_id(pid)}
-        columns = "id pid tid"
-        rows = schema.rows(self._database, run, "rocpd_info_thread", columns)
+        rows = schema.rows(self._database, run, "rocpd_info_thread", "id pid tid")
         self._thread_of = {thread: (process, tid) for thread, process, tid in rows if _is_id(tid)}
         columns = f"id {' '.join(_OF_TRACKS)}"
         rows = schema.rows(self._database, run, "rocpd_track", columns)
@@ -146,19 +146,15 @@ class Places:
 
     def symbols(self, ids: Int64) -> list[Symbol]:
         """Kernels by their ids."""
-        columns = "id display_name kernel_name arch_vgpr_count accum_vgpr_count"
-        rows = schema.rows(self._database, self._run, "rocpd_info_kernel_symbol", columns)
+        columns = "id arch_vgpr_count accum_vgpr_count", "display_name kernel_name"
+        rows = schema.rows(self._database, self._run, "rocpd_info_kernel_symbol", *columns)
         wanted = set(ids.tolist())
         kept = [row for row in rows if row[0] in wanted]
-        mangled, problem = demangled([name or None for _, _, name, *_ in kept])
-        if problem and any(not display for _, display, *_ in kept):
-            self.problem = problem
+        # The displayed name is that which the user of the profiler chose.
+        names, self.problem = demangled([None if shown else name for *_, shown, name in kept])
         symbols = {
-            number: Symbol(
-                self.text(display or name),
-                sum(count for count in counts if _is_id(count)) if any(counts) else -1,
-            )
-            for (number, display, _, *counts), name in zip(kept, mangled, strict=True)
+            number: Symbol(self.text(shown or name or None), _sum(*counts))
+            for (number, *counts, shown, _), name in zip(kept, names, strict=True)
         }
         self.lost += sorted(wanted - symbols.keys())
         return [symbols.get(number, Symbol(-1, -1)) for number in ids.tolist()]
@@ -180,7 +176,7 @@ def _machines(database: Database, runs: Sequence[Run]) -> list[dict[Any, Any]]:
     return [
         {
             node: machine or node
-            for node, machine in schema.rows(database, run, "rocpd_info_node", "id machine_id")
+            for node, machine in schema.rows(database, run, "rocpd_info_node", "id", "machine_id")
         }
         for run in runs
     ]
@@ -221,26 +217,20 @@ def gpus_of(database: Database, run: Run) -> list[tuple[int, Any, str, int]]:
     It is the index among GPUs, which HIP uses too, or the place in the table if several GPUs have
     the same one, or one has none.
     """
-    columns = "id nid type type_index"
-    rows = [
-        row
-        for row in schema.rows(database, run, "rocpd_info_agent", columns)
-        if isinstance(row[0], int)
-    ]
+    columns = "id nid type_index", "type"
+    recorded = schema.rows(database, run, "rocpd_info_agent", *columns)
+    rows = [row for row in recorded if row[0] is not None]
     by_node: dict[Any, list[Any]] = {}
-    for agent, node, kind, index in rows:
+    for agent, node, index, kind in rows:
         if kind == GPU:
             by_node.setdefault(node, []).append((agent, index))
     number_of = {}
     for gpus in by_node.values():
         indices = [index for _, index in gpus]
         is_known = all(map(_is_index, indices)) and len(set(indices)) == len(indices)
-        for place, (agent, index) in enumerate(sorted(gpus)):
+        for place, (agent, index) in enumerate(sorted(gpus, key=itemgetter(0))):
             number_of[agent] = index if is_known else place
-    return [
-        (agent, node, kind if isinstance(kind, str) else "", number_of.get(agent, -1))
-        for agent, node, kind, _ in rows
-    ]
+    return [(agent, node, kind or "", number_of.get(agent, -1)) for agent, node, _, kind in rows]
 
 
 def small(values: npt.NDArray[Any]) -> Int32:
@@ -250,6 +240,12 @@ def small(values: npt.NDArray[Any]) -> Int32:
         values = np.where(values < 0, -1, np.searchsorted(known, values))
     result: Int32 = np.maximum(values, -1).astype(np.int32)
     return result
+
+
+def _sum(*counts: int | None) -> int:
+    """The sum of numbers of registers; -1 if it is unknown or impossible."""
+    total = sum(filter(None, counts))
+    return total if any(counts) and 0 <= total <= _LARGEST else -1
 
 
 def _is_id(value: object) -> bool:

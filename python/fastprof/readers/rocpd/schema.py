@@ -19,11 +19,13 @@ from fastprof._system.regex import regex
 from fastprof.errors import BadInputError
 from fastprof.readers.cupti import config_field
 from fastprof.readers.sqlite.database import Database, Field
+from fastprof.readers.sqlite.pages import escaped
 from fastprof.readers.trace_columns import text
 
 DISPATCHES = "rocpd_kernel_dispatch"
 COPIES = "rocpd_memory_copy"
 ALLOCATIONS = "rocpd_memory_allocate"
+ARGUMENTS = "rocpd_arg"
 REGIONS = "rocpd_region"
 EVENTS = "rocpd_event"
 STRINGS = "rocpd_string"
@@ -115,7 +117,7 @@ def refuse_compressed(database: Database, run: Run) -> None:
     ------
     BadInputError
     """
-    for tag, value in rows(database, run, METADATA, "tag value"):
+    for tag, value in rows(database, run, METADATA, "", "tag value"):
         if tag == "compression":
             raise BadInputError(
                 f"{database.name}: compressed with {value}, which is not supported; "
@@ -123,26 +125,27 @@ def refuse_compressed(database: Database, run: Run) -> None:
             )
 
 
-def rows(database: Database, run: Run, base: str, columns: str) -> list[tuple[Any, ...]]:
-    """Rows of a small table: int, float, str or None; None for columns that it lacks.
+def rows(
+    database: Database, run: Run, base: str, numbers: str, texts: str = ""
+) -> list[tuple[Any, ...]]:
+    """Rows of a small table; no rows if the run lacks it.
 
-    No rows if the run lacks the table.
+    numbers, texts : columns, in this order in each row: int or None, then str or None. None also
+        stands for values of another type, and for columns that the table lacks.
     """
     table = run.table(base)
     present = database.tables.get(table)
     if present is None:
         return []
     chosen = [
-        f'CASE typeof("{name}") WHEN \'text\' THEN CAST("{name}" AS BLOB) ELSE "{name}" END'
-        if name in present
-        else "NULL"
-        for name in columns.split()
+        f"CASE typeof(\"{name}\") WHEN '{kind}' THEN {value} END" if name in present else "NULL"
+        for kind, names in (("integer", numbers), ("text", texts))
+        for name in names.split()
+        for value in [f'"{name}"' if kind == "integer" else f'CAST("{name}" AS BLOB)']
     ]
-    selected = database.rows(f'SELECT {", ".join(chosen)} FROM "{table}" NOT INDEXED')
-    return [
-        tuple(text(value) if isinstance(value, bytes) else value for value in row)
-        for row in selected
-    ]
+    selected = database.rows(f'SELECT {", ".join(chosen)} FROM "{escaped(table)}" NOT INDEXED')
+    n = len(numbers.split())
+    return [(*row[:n], *map(text, row[n:])) for row in selected]
 
 
 def place_fields() -> list[Field]:
@@ -218,4 +221,12 @@ def string_fields(strings: _pools.Keys, texts: _pools.Names, column: str = "stri
     return [
         Field("id", KEY, pool=strings, needed=True),
         Field(column, TEXT, pool=texts, needed=True),
+    ]
+
+
+def argument_fields(events: _pools.Keys, names: _pools.Names, values: _pools.Names) -> list[Field]:
+    return [
+        Field("event_id", KEY, pool=events, needed=True),  # the filter column
+        Field("name", TEXT, pool=names, needed=True),
+        Field("value", TEXT, pool=values),
     ]
