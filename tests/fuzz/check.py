@@ -24,7 +24,7 @@ from fastprof import cli
 from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS
 from fastprof.readers import dict_lines, json_text
 from fuzz.answers import ANSWERS, check_output, command
-from fuzz.corpus import DICT, GZIP, KINETO, NSYS, ROCPD, SQLITE
+from fuzz.corpus import DICT, GZIP, KINETO, NSYS, ROCPD, ROCPROF, SQLITE
 from support.kineto_oracle import table_of
 
 ALL_COLUMNS = ",".join(column.key for column in COLUMNS)
@@ -224,7 +224,7 @@ _BY_BLOCKS = {
 }
 WAYS: dict[str, dict[str, Callable[[], Any] | None]] = {
     **dict.fromkeys(SQLITE, _BY_SCAN),
-    **dict.fromkeys((KINETO, GZIP), _BY_BLOCKS),
+    **dict.fromkeys((KINETO, ROCPROF, GZIP), _BY_BLOCKS),
     DICT: {"large blocks": None, "small blocks": lambda: _blocks(dict_lines, BLOCK_SIZE=773)},
 }
 

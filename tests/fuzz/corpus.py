@@ -22,11 +22,13 @@ from support.nsys_schemas import SCHEMAS
 from support.nvprof_files import NvprofFile
 from support.real_data import data_dir, traces
 from support.rocpd_files import HSA, RCCL, Rocpd
+from support.rocprof_files import GPU, RocprofFile
+from support.rpd_files import RpdFile
 
-NSYS, NVPROF, ROCPD, KINETO, GZIP, DICT = FORMATS = (
-    *("nsys", "nvprof", "rocpd", "kineto", "gzip", "dict"),
+NSYS, NVPROF, ROCPD, RPD, KINETO, ROCPROF, GZIP, DICT = FORMATS = (
+    *("nsys", "nvprof", "rocpd", "rpd", "kineto", "rocprof", "gzip", "dict"),
 )
-SQLITE = (NSYS, NVPROF, ROCPD)
+SQLITE = (NSYS, NVPROF, ROCPD, RPD)
 TENSORS = ", ".join(
     f"{{'name': '', 'type': 'tensor', 'shape': {shape}, 'dtype': 'float16'}}"
     for shape in ("(8, 16)", "(32, 16)")
@@ -52,9 +54,46 @@ def corpus(real: bool = True) -> dict[str, Seed]:
     with tempfile.TemporaryDirectory() as folder:
         where = Path(folder)
         made = [*_nsys(where), *_nvprof(where), *_rocpd(where), *_kineto(), *_dict(where)]
+        made += [*_rpd(where), *_rocprof()]
         if real and (directory := data_dir()) is not None:
             made += [*_cut_databases(directory), *_cut_traces(directory), *_cut_lines(directory)]
     return {seed.name: seed for seed in made}
+
+
+def _rpd(folder: Path) -> list[Seed]:
+    """Files of rocmProfileData of all versions."""
+    seeds = []
+    for version in (1, 2, 3):
+        file = RpdFile(version).marker(0, 90_000, 900, "step")
+        for i in range(12):
+            at, name = 1000 * i, f"aten::mul, seq = {i}, op_id = {i}, sizes = [[8, 16]]"
+            file.marker(at, at + 900, 800 + i, name, tid=101 + i % 2)
+            file.call(at + 10, at + 20, i + 1, tid=101 + i % 2)
+            file.kernel(at + 50, at + 150, i + 1, f"k{i % 4}", grid=(3 * i + 1, 2, 1), gpu=i % 2)
+            file.call(at + 200, at + 210, 100 + i, "hipMemcpyAsync")
+            file.copy(at + 300, at + 400, 100 + i, 64 * i, ("CopyHostToDevice", "Fill")[i % 2])
+        path = file.write(folder / f"rpd-{version}")
+        seeds.append(Seed(path.name, RPD, path.read_bytes()))
+    return seeds
+
+
+def _rocprof() -> list[Seed]:
+    """JSON of rocprofv3 of two processes."""
+    processes = [RocprofFile(pid, gpus=2) for pid in (100, 200)]
+    for file in processes:
+        file.marker(0, 90_000, 900, "step").rccl(80_000, 81_000, 901).hsa(5, 8, 902)
+        for i in range(8):
+            at, name = 1000 * i, f"aten::mul, seq = {i}, op_id = {i}, sizes = [[8, 16]]"
+            file.marker(at, at + 900, 800 + i, name).hip(at + 10, at + 20, i + 1)
+            file.kernel(at + 50, at + 150, i + 1, f"k{i % 4}", agent=GPU + i % 2)
+            file.hip(at + 200, at + 210, 100 + i, "hipMemcpyAsync")
+            file.copy(at + 300, at + 400, 100 + i, 64 * i).memory(at + 5, 4096 * i, 64)
+            file.memory(at + 500, 4096 * i, 0, "FREE")
+    text = processes[0].with_process(processes[1]).text().encode()
+    return [
+        Seed("rocprof", ROCPROF, text),
+        Seed("rocprof-gzip", GZIP, gzip.compress(text, mtime=0)),
+    ]
 
 
 def _real(directory: Path, *patterns: str) -> list[Path]:
