@@ -225,8 +225,7 @@ static fp_status read_whole(fp_records *records, const node *field, fp_cursor *j
 }
 
 /* Reads a value that is a record, a whole value or a single one, or enters it. */
-static fp_status read_value(fp_records *records, char c, fp_cursor *json,
-                            fp_records_rows *tables) {
+static fp_status read_value(fp_records *records, char c, fp_cursor *json, fp_records_rows *tables) {
   const int32_t place = records->next_node;
   const node *at = place == NONE ? NULL : &records->nodes[place];
   const bool in_list = records->depth && records->levels[records->depth - 1].is_list;

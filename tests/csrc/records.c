@@ -126,9 +126,13 @@ static void a_text_that_is_cut_short_gives_the_records_before(void) {
 
 static void malformed_texts_end_the_reading(void) {
   static const char *wrong[] = {
-      "{\"x\" 1}",       "{\"x\": }",        "{\"x\": 1,}", "{\"x\": 1 \"t\": 2}", "{x: 1}",
-      "{\"in\": {\"y\"}}", "{\"x\": [1}}",     "{,}",         "] ]",                "} ",
-      "{\"x\": 1]",      "@",                "{\"x\": 1} 4", "{\"in\": {\"y\": {,}}}",
+      "{\"x\" 1}",    "{\"x\": }",
+      "{\"x\": 1,}",  "{\"x\": 1 \"t\": 2}",
+      "{x: 1}",       "{\"in\": {\"y\"}}",
+      "{\"x\": [1}}", "{,}",
+      "] ]",          "} ",
+      "{\"x\": 1]",   "@",
+      "{\"x\": 1} 4", "{\"in\": {\"y\": {,}}}",
   };
   for (int i = 0; i < LENGTH(wrong); i++) {
     for (size_t block = 1; block <= 90; block += 89) {

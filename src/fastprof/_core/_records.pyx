@@ -1,6 +1,6 @@
 """Read lists of records in a JSON text into columns, in blocks."""
 from cpython.exc cimport PyErr_CheckSignals
-from libc.stdint cimport INT64_MIN, int32_t, int64_t, uint8_t
+from libc.stdint cimport INT64_MIN, int64_t, uint8_t
 
 from fastprof._core.fp_names cimport fp_names, fp_names_bytes, fp_names_count
 from fastprof._core.fp_records cimport (
