@@ -67,7 +67,7 @@ def _kernels(file: RocprofFile, texts: Texts) -> Columns:
 
     The file has the size of a grid in work items, as HSA does; here it is in work groups.
     """
-    rows = file.tables["kernels"]
+    rows = file.tables.pop("kernels")
     columns = _common(file, rows, rows["agent"])
     columns["stream"] = np.where(rows["stream"] == NONE, rows["queue"], rows["stream"])
     columns["shared_memory"] = rows["shared_memory"]

@@ -38,24 +38,31 @@ def work_columns(start: Int64, end: Int64) -> Columns:
 def kernels_of(works: Sequence[Columns], copies: bool) -> Kernels:
     """GPU work in order of start, without launches.
 
-    works : columns of `work_columns`
+    works : columns of `work_columns`, which are used up
     copies : also keep what is known of memory copies
     """
-    columns = {key: np.concatenate([work[key] for work in works]) for key in works[0]}
-    order = np.argsort(columns["start"], kind="stable")
-    columns = {key: column[order] for key, column in columns.items()}
-    duration = columns["end"] - columns["start"]
-    duration[(columns["end"] < columns["start"]) | (columns["start"] == NO_TIME)] = -1
+    first, *others = works
+    columns = first
+    if others:
+        columns = {key: np.concatenate([work[key] for work in works]) for key in first}
     keys = [key for key in columns if key not in _NOT_IN_CONFIG]
-    config, first = alike([columns[key] for key in keys])
+    config, firsts = alike([columns[key] for key in keys])
+    configs = {key: columns.pop(key)[firsts] for key in keys}
+    duration = columns["end"] - columns["start"]
+    duration[(columns.pop("end") < columns["start"]) | (columns["start"] == NO_TIME)] = -1
+    columns |= {"duration": duration, "process": columns["process"].astype(np.int32)}
+    if np.any(columns["start"][1:] < columns["start"][:-1]):
+        order = np.argsort(columns["start"], kind="stable")
+        config = config[order]
+        columns = {key: column[order] for key, column in columns.items()}
     return Kernels(
         start=columns["start"],
-        duration=duration,
-        process=columns["process"].astype(np.int32),
+        duration=columns["duration"],
+        process=columns["process"],
         correlation=columns["correlation"],
         config=config,
-        configs=_configs_of({key: columns[key][first] for key in keys}, copies),
-        launch=np.full(len(order), -1, np.int32),
+        configs=_configs_of(configs, copies),
+        launch=np.full(len(config), -1, np.int32),
         origin=None,
         copied=columns["bytes"] if copies else None,
     )

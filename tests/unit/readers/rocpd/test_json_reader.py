@@ -245,3 +245,12 @@ def test_what_is_missing_is_said_with_the_command_that_records_it(tmp_path, caps
     }.items():
         main([command, str(path)])
         assert text in " ".join(capsys.readouterr().out.split()), command
+
+
+def test_waits_of_copies_without_calls_of_the_host_are_unexplained(tmp_path, capsys):
+    trace = RocprofFile().kernel(0, 1000, 1).copy(100_000, 101_000, 2, 64)
+    path = trace.write(tmp_path / "1_results.json")
+    main(["whatif", str(path)])
+    assert "critical path: unexplained 97%" in capsys.readouterr().out
+    main(["whatif", str(trace.hip(0, 500, 1).hip(600, 700, 2).write(path))])
+    assert "critical path: unexplained" not in capsys.readouterr().out
