@@ -12,7 +12,9 @@ from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import RangeNames
 from fastprof.readers.rocpd import schema
 from fastprof.readers.rocpd.schema import Run
-from fastprof.readers.sqlite.database import Database
+from fastprof.readers.sqlite.connected import Halves
+from fastprof.readers.sqlite.database import Database, Field, TableColumns
+from fastprof.readers.trace_columns import joined
 
 CATEGORIES = "rocpd_info_category"  # of 4.1.0; other versions use the strings
 
@@ -27,10 +29,9 @@ class Events:
     stack : int64 [events], the id of the call that caused the event, or is the event; 0 for none
     """
 
-    def __init__(self, database: Database, run: Run) -> None:
-        self._run = run
-        keys = _pools.Keys()
-        columns = database.scan(run.table(schema.EVENTS), schema.event_fields(keys))
+    def __init__(self, database: Database, halves: Halves, run: Run) -> None:
+        self._run, self._halves = run, halves
+        keys, columns = self._read()
         self.category: Int32 = columns["category_id"]
         self.stack: Int64 = columns["stack_id"]
         self._keys: Int64 = keys.values()
@@ -41,6 +42,21 @@ class Events:
         if self._first is None:
             order = np.argsort(ids, kind="stable")
             self._order, self._ids = order.astype(np.int32), ids[order]
+
+    def _read(self) -> tuple[_pools.Keys, TableColumns]:
+        """The events, and the ids of their categories."""
+
+        def fields() -> tuple[_pools.Keys, list[Field]]:
+            categories = _pools.Keys()
+            return categories, schema.event_fields(categories)
+
+        parts = self._halves.read(self._run.table(schema.EVENTS), fields)
+        (keys, first), *others = parts
+        columns = [first.columns()]
+        for own, rows in others:
+            columns.append(rows.columns())
+            columns[-1]["category_id"] = take(keys.adopt(own), columns[-1]["category_id"])
+        return keys, joined(columns, by="id")
 
     def __len__(self) -> int:
         return len(self.stack)
@@ -62,22 +78,25 @@ class Events:
         pairs = zip(self._keys.tolist(), self.categories, strict=True)
         return [number for number, text in pairs if chosen(text)]
 
-    def messages(self, database: Database, labels: _pools.Names, numbers: list[int]) -> RangeNames:
+    def messages(self, labels: _pools.Names, numbers: list[int]) -> RangeNames:
         """[events] The messages of events of some categories, as names of ranges; -1 for others.
 
         numbers : see `numbers`
         """
         label = np.full(len(self), -1, np.int32)
         seq, op_id = np.full((2, len(self)), -1, np.int64)
-        if numbers:
-            columns = database.scan(
-                self._run.table(schema.EVENTS),
-                schema.message_fields(labels),
-                keep=_column.Among(numbers),
-                capacity=len(self),
-            )
+
+        def fields() -> tuple[_pools.Names, list[Field]]:
+            own = _pools.Names()
+            return own, schema.message_fields(own)
+
+        if not numbers:
+            return RangeNames(label, seq, op_id)
+        table = self._run.table(schema.EVENTS)
+        for own, read in self._halves.read(table, fields, lambda: _column.Among(numbers)):
+            columns = read.columns()
             rows = self.rows(columns["id"])
-            label[rows] = columns["extdata"]
+            label[rows] = take(labels.adopt(own), columns["extdata"])
             seq[rows], op_id[rows] = columns["extdata_seq"], columns["extdata_op_id"]
         return RangeNames(label, seq, op_id)
 

@@ -17,6 +17,7 @@ from fastprof.readers.rocpd import regions, schema
 from fastprof.readers.rocpd.events import Events
 from fastprof.readers.rocpd.places import Places
 from fastprof.readers.rocpd.schema import COLLECTIVE, Run
+from fastprof.readers.sqlite.connected import Halves
 from fastprof.readers.sqlite.database import Database
 
 _COUNTS: Final = ("count", "sendcount", "recvcount")
@@ -44,25 +45,12 @@ def payload_events(database: Database) -> RecordedEvents | None:
         The file is damaged.
     """
     runs = schema.runs_of(database.tables)
-    places, labels = Places(database, runs), _pools.Names()
-    numbers: dict[str, int] = {}
+    places, numbers = Places(database, runs), dict[str, int]()
     columns: list[list[Any]] = []
-    for run in runs:
-        places.enter(run)
-        events = Events(database, run)
-        if not events.numbers(lambda text: schema.kind_of_category(text or "", None) == COLLECTIVE):
-            continue
-        own = regions.read(database, run, places, events, labels)
-        rows = np.flatnonzero(own.kind == COLLECTIVE)
-        arguments = _arguments(database, run, set(own.event[rows].tolist()))
-        for row in rows.tolist():
-            payload = _payload(arguments.get(int(own.event[row]), {}))
-            if payload is None:
-                continue
-            name = int(own.name[row])
-            text = json.dumps(payload | {"name": places.strings[name] if name >= 0 else None})
-            number = numbers.setdefault(text, len(numbers))
-            columns.append([own.start[row], own.end[row], own.thread[row], number])
+    with Halves(database) as halves:
+        for run in runs:
+            places.enter(run)
+            columns += _of_run(database, halves, run, places, numbers)
     if not columns:
         return None
     start, end, thread, name = np.array(columns, np.int64).T.copy()
@@ -76,6 +64,28 @@ def payload_events(database: Database) -> RecordedEvents | None:
             (tid, places.pids[process] if process >= 0 else -1) for process, tid in places.threads
         ],
     )
+
+
+def _of_run(
+    database: Database, halves: Halves, run: Run, places: Places, numbers: dict[str, int]
+) -> list[list[Any]]:
+    """Start, end, thread and number of the name of each call; adds names to `numbers`."""
+    events = Events(database, halves, run)
+    if not events.numbers(lambda text: schema.kind_of_category(text or "", None) == COLLECTIVE):
+        return []
+    own = regions.read(database, halves, run, places, events, _pools.Names())
+    rows = np.flatnonzero(own.kind == COLLECTIVE)
+    arguments = _arguments(database, run, set(own.event[rows].tolist()))
+    columns: list[list[Any]] = []
+    for row in rows.tolist():
+        payload = _payload(arguments.get(int(own.event[row]), {}))
+        if payload is None:
+            continue
+        name = int(own.name[row])
+        text = json.dumps(payload | {"name": places.strings[name] if name >= 0 else None})
+        number = numbers.setdefault(text, len(numbers))
+        columns.append([own.start[row], own.end[row], own.thread[row], number])
+    return columns
 
 
 def _arguments(database: Database, run: Run, events: set[int]) -> dict[int, dict[str, str]]:

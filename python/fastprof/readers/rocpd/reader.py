@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from fastprof._core import _pools
@@ -16,6 +18,8 @@ from fastprof.readers.cupti import WorkColumns
 from fastprof.readers.rocpd import metadata, regions, schema, work
 from fastprof.readers.rocpd.events import Events
 from fastprof.readers.rocpd.places import Places
+from fastprof.readers.rocpd.schema import Run
+from fastprof.readers.sqlite.connected import Halves
 from fastprof.readers.sqlite.database import Database
 
 # Ids of calls are unique within a run; those of further runs get the number of the run in front.
@@ -108,18 +112,23 @@ def _recorded(database: Database, contents: _Contents) -> Recorded:
 
 def _read(database: Database, copies: bool) -> _Contents:
     runs = schema.runs_of(database.tables)
+    with Halves(database) as halves:
+        return _read_runs(database, halves, runs, copies)
+
+
+def _read_runs(database: Database, halves: Halves, runs: Sequence[Run], copies: bool) -> _Contents:
     places, labels = Places(database, runs), _pools.Names()
     kinds: dict[Activity, list[WorkColumns]] = {Activity.KERNEL: [], Activity.MEMCPY: []}
     of_runs = []
     for run in runs:
         schema.refuse_compressed(database, run)
         places.enter(run)
-        events = Events(database, run)
-        works = [work.read_dispatches(database, run, places, events)]
+        events = Events(database, halves, run)
+        works = [work.read_dispatches(halves, run, places, events)]
         if copies:
-            works.append(work.read_copies(database, run, places, events))
+            works.append(work.read_copies(database, halves, run, places, events))
             work.complete_devices(works[0].configs, works[1].configs)
-        own = regions.read(database, run, places, events, labels)
+        own = regions.read(database, halves, run, places, events, labels)
         regions.skip_repeated_work(own, works, work.event_ids(works))
         if run.number:
             _number(own, works, run.number)

@@ -14,14 +14,14 @@ from fastprof._core._take import take
 from fastprof._system.classes import dataclass
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.trace import Kernels, RangeNames
-from fastprof.readers import cupti as gpu_work
 from fastprof.readers import trace_columns
 from fastprof.readers.cupti import WorkColumns
 from fastprof.readers.rocpd import schema
 from fastprof.readers.rocpd.events import Events
 from fastprof.readers.rocpd.places import Places
 from fastprof.readers.rocpd.schema import CALL, COLLECTIVE, MARKER, OTHER, SKIPPED, Run
-from fastprof.readers.rocpd.work import texts
+from fastprof.readers.rocpd.work import scan, texts
+from fastprof.readers.sqlite.connected import Halves
 from fastprof.readers.sqlite.database import Database, TableColumns
 
 # Functions of roctx that are calls, where they record no message; others open ranges.
@@ -58,20 +58,25 @@ class Regions:
 
 
 def read(
-    database: Database, run: Run, places: Places, events: Events, labels: _pools.Names
+    database: Database,
+    halves: Halves,
+    run: Run,
+    places: Places,
+    events: Events,
+    labels: _pools.Names,
 ) -> Regions:
     """The regions of a run.
 
     labels : gets the names of ranges
     """
     table = run.table(schema.REGIONS)
-    rows, configs = gpu_work.scan(database, table, schema.region_fields())
+    rows, configs = scan(halves, table, schema.region_fields())
     places.place(configs)
     own_names = texts(database, run, configs["name_id"])
     config = rows[TOGETHER]
     row = events.rows(rows["event_id"])
     kind = _kinds(events, take(events.category, row), config, own_names)
-    names = _names(database, events, row, kind, labels)
+    names = _names(events, row, kind, labels)
     kind[(kind == MARKER) & (names.label < 0) & _flags(own_names, _ROCTX)[config]] = CALL
     _name_by_text(names, kind, config, own_names, labels)
     thread = places.threads_of(configs["pid"], configs["tid"])
@@ -106,7 +111,6 @@ def _kinds(
 
 
 def _names(
-    database: Database,
     events: Events,
     row: Int32,
     kind: npt.NDArray[np.int8],
@@ -117,7 +121,7 @@ def _names(
         nothing = np.full(len(row), -1, np.int64)
         return RangeNames(np.full(len(row), -1, np.int32), nothing, nothing.copy())
     numbers = events.numbers(lambda text: schema.kind_of_category(text or "", None) == MARKER)
-    messages = events.messages(database, labels, numbers)
+    messages = events.messages(labels, numbers)
     return RangeNames(take(messages.label, row), take(messages.seq, row), take(messages.op_id, row))
 
 
@@ -205,13 +209,17 @@ class HostRows:
         A call of HIP precedes the call of HSA that it made. Without calls in the file, ranges with
         the id of a kernel launched it, such as a call of RCCL.
         """
-        others = self._columns(lambda regions: (regions.kind > CALL) & (regions.kind < SKIPPED))
-        columns = trace_columns.joined([self.calls, others])
+        columns = self.calls
         process = take(self._process, columns["thread"])
         self._follow_parents(kernels, process, columns["correlation"])
         join = _join.Join(kernels.process, kernels.correlation)
         join.offer(process, columns["correlation"])
         row = join.rows(kernels.process, kernels.correlation)
+        if np.any((row < 0) & (kernels.correlation > 0)):
+            others = self._columns(lambda regions: (regions.kind > CALL) & (regions.kind < SKIPPED))
+            columns = trace_columns.joined([self.calls, others])
+            join.offer(take(self._process, columns["thread"]), columns["correlation"])
+            row = join.rows(kernels.process, kernels.correlation)
         used, place = np.unique(row[row >= 0], return_inverse=True)
         kernels.launch = np.full(len(row), -1, np.int32)
         kernels.launch[row >= 0] = place

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +19,9 @@ from fastprof.readers.rocpd import schema
 from fastprof.readers.rocpd.events import Events, texts_of
 from fastprof.readers.rocpd.places import CPU, GPU, Agent, Places, small
 from fastprof.readers.rocpd.schema import Run
-from fastprof.readers.sqlite.database import Database, TableColumns
+from fastprof.readers.sqlite.connected import Halves
+from fastprof.readers.sqlite.database import Database, Field, TableColumns
+from fastprof.readers.trace_columns import joined
 
 PROCESS: Final = "process"
 _EVENT: Final = "event_id"
@@ -33,13 +36,27 @@ _DIRECTIONS: Final = (
 )
 
 
-def read_dispatches(database: Database, run: Run, places: Places, events: Events) -> WorkColumns:
+def scan(halves: Halves, table: str, fields: Sequence[Field]) -> WorkColumns:
+    """All rows of a table, and their distinct combinations of fields with `together`."""
+    works = [
+        WorkColumns(rows.columns(), rows.together())
+        for _, rows in halves.read(table, lambda: (None, fields))
+    ]
+    begin = 0
+    for rows, configs in works:
+        rows[TOGETHER] += begin
+        begin += len(configs["track_id"])
+    configs = joined([work.configs for work in works], by="track_id")
+    return WorkColumns(joined([work.rows for work in works]), configs)
+
+
+def read_dispatches(halves: Halves, run: Run, places: Places, events: Events) -> WorkColumns:
     """The kernels of a run.
 
     `grid_size` counts threads; that of a Recording counts blocks. Rows keep `event_id`.
     """
     table = run.table(schema.DISPATCHES)
-    rows, configs = gpu_work.scan(database, table, schema.dispatch_fields())
+    rows, configs = scan(halves, table, schema.dispatch_fields())
     own = _common(rows, configs, places, events)
     own["deviceId"] = np.array(
         [agent.device for agent in places.agents(configs["agent_id"])], np.int32
@@ -56,9 +73,11 @@ def read_dispatches(database: Database, run: Run, places: Places, events: Events
     return WorkColumns(rows, own)
 
 
-def read_copies(database: Database, run: Run, places: Places, events: Events) -> WorkColumns:
+def read_copies(
+    database: Database, halves: Halves, run: Run, places: Places, events: Events
+) -> WorkColumns:
     """The copies of a run. The GPU of a copy is that which sends or receives, or -1."""
-    rows, configs = gpu_work.scan(database, run.table(schema.COPIES), schema.copy_fields())
+    rows, configs = scan(halves, run.table(schema.COPIES), schema.copy_fields())
     own = _common(rows, configs, places, events)
     rows["bytes"] = rows.pop("size")
     sources, targets, agents = (
