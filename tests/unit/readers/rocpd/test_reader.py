@@ -341,10 +341,14 @@ def test_another_format_with_similar_names_is_not_rocpd(tmp_path):
     """rocmProfileData has tables rocpd_string and rocpd_metadata too."""
     path = tmp_path / "trace.rpd"
     connection = sqlite3.connect(path)
-    for name in ("rocpd_string", "rocpd_op", "rocpd_api", "rocpd_metadata"):
+    for name in ("rocpd_string", "rocpd_metadata", "rocpd_monitor"):
+        connection.execute(f"CREATE TABLE {name} (id integer)")
+    with pytest.raises(BadInputError, match="nor a rocpd database"):
+        fastprof.open(path)
+    for name in ("rocpd_op", "rocpd_api"):
         connection.execute(f"CREATE TABLE {name} (id integer)")
     connection.close()
-    with pytest.raises(BadInputError, match="nor a rocpd database"):
+    with pytest.raises(BadInputError, match="table rocpd_op has no column start"):
         fastprof.open(path)
 
 
