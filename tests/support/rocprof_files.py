@@ -55,6 +55,7 @@ class RocprofFile:
         self.agents = [self.agent(CPU, 1, 0, 0), *(
             self.agent(GPU + i, 2, i + 1, i) | gpu for i in range(gpus))]  # fmt: skip
         self.others: list[RocprofFile] = []
+        self.counted: list[dict[str, Any]] = []
 
     @staticmethod
     def agent(handle: int, kind: int, node: int, number: int) -> dict[str, Any]:
@@ -139,6 +140,18 @@ class RocprofFile:
             allocation_size=n_bytes,
         )  # fmt: skip
 
+    def count(self) -> RocprofFile:
+        """Turn the kernels into records with counters, as with --pmc and without --kernel-trace."""
+        for record in self.records["kernel_dispatch"]:
+            keys = ("correlation_id", "start_timestamp", "end_timestamp", "dispatch_info")
+            self.counted.append({
+                "thread_id": record["thread_id"], "stream_id": record["stream_id"],
+                "dispatch_data": {"size": 8, **{key: record[key] for key in keys}},
+                "records": [{"counter_id": {"handle": 1}, "value": 2.5}],
+            })  # fmt: skip
+        self.records["kernel_dispatch"] = []
+        return self
+
     def with_process(self, other: RocprofFile) -> RocprofFile:
         self.others.append(other)
         return self
@@ -166,7 +179,7 @@ class RocprofFile:
                                *self.symbols],
             "host_functions": [{"thread_ids": {"x": 0}}],
             "summary": [],
-            "callback_records": {"counter_collection": []},
+            "callback_records": {"counter_collection": self.counted},
             "buffer_records": self.records,
         }  # fmt: skip
 

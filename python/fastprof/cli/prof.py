@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 NAME = "prof"
 HELP = "print a report with one row per kernel"
 DESCRIPTION = """\
-Print a report with one row per kernel. FILE is an Nsight Systems report or SQLite export, an NVProf
-file, a torch.profiler trace (.json or .json.gz), or the output of `fastprof parse` or PyProf.
+Print a report with one row per kernel. FILE is an Nsight Systems report or SQLite export, a
+torch.profiler trace (.json or .json.gz), a recording of AMD's profilers, an NVProf file, or the
+output of `fastprof parse` or PyProf.
 Without FILE, dict lines are read from standard input.
 
   fastprof prof net.sqlite -w 150

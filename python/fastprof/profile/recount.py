@@ -159,6 +159,9 @@ def _by_records(trace: Any, copies: bool) -> Totals | None:
         for process in processes if isinstance(processes, list) else [processes]:
             for table, kind in _RECORDS.items():
                 records = process["buffer_records"].get(table, [])
+                if kind == "kernel" and not records:
+                    counted = process.get("callback_records", {}).get("counter_collection", [])
+                    records = [record["dispatch_data"] for record in counted]
                 for record in records if copies or kind not in _COPIES else []:
                     time = int(record["end_timestamp"]) - int(record["start_timestamp"])
                     totals.add(kind, 1, max(0, time))

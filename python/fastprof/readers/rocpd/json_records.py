@@ -41,6 +41,12 @@ _DISPATCH = {
     **{f"grid_{axis}": f"dispatch_info/grid_size/{axis}" for axis in "xyz"},
     **{f"block_{axis}": f"dispatch_info/workgroup_size/{axis}" for axis in "xyz"},
 }
+# With counters (--pmc), kernels have a record of another kind, and often no other.
+_COUNTED = {
+    name: place if place in ("thread_id", "stream_id/handle") else f"dispatch_data/{place}"
+    for name, place in _DISPATCH.items()
+    if name not in ("kind", "operation")
+}
 _COPY = {
     **_SPAN,
     "source": "src_agent_id/handle",
@@ -64,6 +70,7 @@ _SYMBOL = {
 # The tables by their names here: the path of the records, and their columns. "" is a whole value.
 _TABLES: dict[str, tuple[str, dict[str, str]]] = {
     "kernels": ("buffer_records/kernel_dispatch", _DISPATCH),
+    "counted": ("callback_records/counter_collection", _COUNTED),
     "copies": ("buffer_records/memory_copy", _COPY),
     "allocations": ("buffer_records/memory_allocation", _ALLOCATION),
     "hip": ("buffer_records/hip_api", _CALL),
@@ -155,7 +162,7 @@ def read(path: str | os.PathLike[str], name: str, progress: Progress | None = No
     warnings = _warnings(reader, blocks, n_bytes, n_unread)
     texts = reader.texts()
     columns = dict(zip(_TABLES, reader.finish().values(), strict=True))
-    if warnings and not any(len(columns[each][ROOT]) for each in list(_TABLES)[:7]):
+    if warnings and not any(len(columns[each][ROOT]) for each in list(_TABLES)[:8]):
         raise BadInputError(f"{warnings[0]}; none of its records is left: {_RECORD}")
     return RocprofFile(name, columns, texts, _processes(columns, texts), warnings)
 

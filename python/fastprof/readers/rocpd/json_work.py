@@ -67,7 +67,7 @@ def _kernels(file: RocprofFile, texts: Texts) -> Columns:
 
     The file has the size of a grid in work items, as HSA does; here it is in work groups.
     """
-    rows = file.tables.pop("kernels")
+    rows = _dispatches(file)
     columns = _common(file, rows, rows["agent"])
     columns["stream"] = np.where(rows["stream"] == NONE, rows["queue"], rows["stream"])
     columns["shared_memory"] = rows["shared_memory"]
@@ -78,6 +78,15 @@ def _kernels(file: RocprofFile, texts: Texts) -> Columns:
         columns[f"grid_{axis}"] = np.where((items < 0) | (block <= 0), -1, groups)
         columns[f"block_{axis}"] = np.where(block <= 0, -1, block)
     return columns
+
+
+def _dispatches(file: RocprofFile) -> Columns:
+    """The records of kernels; of processes that have none, those of kernels with counters."""
+    rows, counted = (file.tables.pop(name) for name in ("kernels", "counted"))
+    alone = ~np.isin(counted[ROOT], rows[ROOT])
+    if not alone.any():
+        return rows
+    return {key: np.concatenate([rows[key], counted[key][alone]]) for key in counted}
 
 
 def _common(file: RocprofFile, rows: Columns, agent: Int64) -> Columns:

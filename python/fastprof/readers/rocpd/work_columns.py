@@ -50,7 +50,7 @@ def kernels_of(works: Sequence[Columns], copies: bool) -> Kernels:
     configs = {key: columns.pop(key)[firsts] for key in keys}
     duration = columns["end"] - columns["start"]
     duration[(columns.pop("end") < columns["start"]) | (columns["start"] == NO_TIME)] = -1
-    columns |= {"duration": duration, "process": columns["process"].astype(np.int32)}
+    columns["duration"] = duration
     if np.any(columns["start"][1:] < columns["start"][:-1]):
         order = np.argsort(columns["start"], kind="stable")
         config = config[order]
@@ -58,7 +58,7 @@ def kernels_of(works: Sequence[Columns], copies: bool) -> Kernels:
     return Kernels(
         start=columns["start"],
         duration=columns["duration"],
-        process=columns["process"],
+        process=columns["process"].astype(np.int32),
         correlation=columns["correlation"],
         config=config,
         configs=_configs_of(configs, copies),

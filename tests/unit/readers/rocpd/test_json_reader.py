@@ -254,3 +254,14 @@ def test_waits_of_copies_without_calls_of_the_host_are_unexplained(tmp_path, cap
     assert "critical path: unexplained 97%" in capsys.readouterr().out
     main(["whatif", str(trace.hip(0, 500, 1).hip(600, 700, 2).write(path))])
     assert "critical path: unexplained" not in capsys.readouterr().out
+
+
+def test_kernels_with_counters_are_read_where_there_are_no_others(rows, tmp_path):
+    keys = ("name", "start", "sil", "stream", "grid", "launch", "tid", "shared_memory")
+    expected = rows(one(RocprofFile()), *keys)
+    assert rows(one(RocprofFile()).count(), *keys) == expected
+    both = one(RocprofFile()).count()
+    both.records["kernel_dispatch"] = one(RocprofFile()).records["kernel_dispatch"]
+    assert rows(both, *keys) == expected
+    path = one(RocprofFile()).count().write(tmp_path / "1_results.json")
+    assert recount(path, copies=False).rows == {"kernel": 1}
