@@ -123,7 +123,7 @@ def _read_runs(database: Database, halves: Halves, runs: Sequence[Run], copies: 
     for run in runs:
         schema.refuse_compressed(database, run)
         places.enter(run)
-        events = Events(database, halves, run)
+        events = Events(database, halves, run, labels)
         works = [work.read_dispatches(halves, run, places, events)]
         if copies:
             works.append(work.read_copies(database, halves, run, places, events))

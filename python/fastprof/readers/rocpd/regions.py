@@ -76,7 +76,7 @@ def read(
     config = rows[TOGETHER]
     row = events.rows(rows["event_id"])
     kind = _kinds(events, take(events.category, row), config, own_names)
-    names = _names(events, row, kind, labels)
+    names = _names(events, row, kind)
     kind[(kind == MARKER) & (names.label < 0) & _flags(own_names, _ROCTX)[config]] = CALL
     _name_by_text(names, kind, config, own_names, labels)
     thread = places.threads_of(configs["pid"], configs["tid"])
@@ -110,19 +110,15 @@ def _kinds(
     return kind
 
 
-def _names(
-    events: Events,
-    row: Int32,
-    kind: npt.NDArray[np.int8],
-    labels: _pools.Names,
-) -> RangeNames:
+def _names(events: Events, row: Int32, kind: npt.NDArray[np.int8]) -> RangeNames:
     """[regions] The messages of markers, -1 for others."""
-    if not np.any(kind == MARKER):
-        nothing = np.full(len(row), -1, np.int64)
-        return RangeNames(np.full(len(row), -1, np.int32), nothing, nothing.copy())
-    numbers = events.numbers(lambda text: schema.kind_of_category(text or "", None) == MARKER)
-    messages = events.messages(labels, numbers)
-    return RangeNames(take(messages.label, row), take(messages.seq, row), take(messages.op_id, row))
+    label = np.full(len(row), -1, np.int32)
+    seq, op_id = np.full((2, len(row)), -1, np.int64)
+    rows = np.flatnonzero(kind == MARKER)
+    messages, own = events.messages, row[rows]
+    label[rows] = take(messages.label, own)
+    seq[rows], op_id[rows] = take(messages.seq, own), take(messages.op_id, own)
+    return RangeNames(label, seq, op_id)
 
 
 def _name_by_text(
