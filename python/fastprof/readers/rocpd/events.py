@@ -12,9 +12,8 @@ from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import RangeNames
 from fastprof.readers.rocpd import schema
 from fastprof.readers.rocpd.schema import Run
-from fastprof.readers.sqlite.connected import Halves
+from fastprof.readers.sqlite.connected import Halves, together
 from fastprof.readers.sqlite.database import Database, Field, TableColumns
-from fastprof.readers.trace_columns import joined
 
 CATEGORIES = "rocpd_info_category"  # of 4.1.0; other versions use the strings
 
@@ -80,13 +79,17 @@ def _read(halves: Halves, run: Run, labels: _pools.Names) -> tuple[_pools.Keys, 
         categories, messages = _pools.Keys(), _pools.Names()
         return (categories, messages), schema.event_fields(categories, messages)
 
-    keys, parts = _pools.Keys(), []
-    for (categories, messages), rows in halves.read(run.table(schema.EVENTS), fields):
-        columns = rows.columns()
-        columns["category_id"] = take(keys.adopt(categories), columns["category_id"])
-        columns["extdata"] = take(labels.adopt(messages), columns["extdata"])
-        parts.append(columns)
-    return keys, joined(parts, by="id")
+    keys, parts = _pools.Keys(), halves.read(run.table(schema.EVENTS), fields)
+    columns, begin = together([rows for _, rows in parts]), 0
+    for (categories, messages), rows in parts:
+        part = slice(begin, begin + len(rows))
+        begin += len(rows)
+        for name, place in (
+            ("category_id", keys.adopt(categories)),
+            ("extdata", labels.adopt(messages)),
+        ):
+            columns[name][part] = take(place, columns[name][part])
+    return keys, columns
 
 
 def _categories(database: Database, run: Run, keys: _pools.Keys) -> list[str | None]:
