@@ -62,8 +62,8 @@ static fp_status put_message(const fp_column *column, fp_scratch *scratch, int64
   fp_status status = fp_column_message(&decoded, text, length, &message);
   int32_t *id = (int32_t *)column->out + row;
   if (status == FP_OK && message.bytes) {
-    status = fp_column_range_name(column->names, scratch, message.bytes, (size_t)message.length,
-                                  id, column->seq + row, column->op_id + row);
+    status = fp_column_range_name(column->names, scratch, message.bytes, (size_t)message.length, id,
+                                  column->seq + row, column->op_id + row);
   } else {
     *id = (int32_t)column->none;
     column->seq[row] = column->op_id[row] = -1;

@@ -22,6 +22,7 @@ from fastprof.profile import api_classes as kernel_types
 from fastprof.profile import checks, collectives, gpu_work, phases
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.cells import KernelCells, bits, lookups_of_cells, numbered, partition, sums
+from fastprof.profile.counters import Counters
 from fastprof.profile.coverage import Contents, Coverage, RowCalls, contents_of, cover
 from fastprof.profile.instances import HostEvents, Threads, host_events_of
 from fastprof.profile.lookups import Lookups
@@ -39,6 +40,7 @@ class TraceSource(ProfileSource):
 
     read_times : reads the timeline from the file of the trace
     read_events : reads further events of the host by name, None if the format has none
+    read_counters : reads the hardware counters of kernels
     """
 
     of_costs = (
@@ -53,13 +55,14 @@ class TraceSource(ProfileSource):
         lines: SourceLines,
         read_times: Callable[[Trace, Attribution], Timeline],
         read_events: Callable[[str], RecordedEvents | None],
+        read_counters: Callable[[], Counters],
     ) -> None:
         super().__init__(
             trace.name, trace.about, trace.warnings, len(trace.kernels), COLUMNS + TRACE_COLUMNS
         )
         self._trace, self._attribution, self.lines = trace, attribution, lines
         self._lookups = Lookups(trace, attribution, lines)
-        self._readers = read_times, read_events
+        self._readers = read_times, read_events, read_counters
         self._host_events: dict[str, HostEvents] = {}
 
     def _copy(self) -> TraceSource:
@@ -129,6 +132,11 @@ class TraceSource(ProfileSource):
             recorded = self._readers[1](name)
             self._host_events[name] = host_events_of(recorded, threads, name == "os_calls")
         return self._host_events[name]
+
+    @computed_once
+    def counters(self) -> Counters:
+        """As in ProfileSource."""
+        return self._readers[2]()
 
     @computed_once
     def paths(self) -> Paths:

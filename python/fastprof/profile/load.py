@@ -20,6 +20,7 @@ from fastprof.ops.user import load_packages
 from fastprof.profile import checks
 from fastprof.profile.callpath.attribution import Attribution, attribute
 from fastprof.profile.callpath.nesting import nest
+from fastprof.profile.counters import Counters
 from fastprof.profile.data import ProfileData
 from fastprof.profile.from_trace import TraceSource
 from fastprof.profile.source import ProfileSource
@@ -35,6 +36,7 @@ from fastprof.readers import detect as memory_estimate
 from fastprof.readers.detect import (
     FileFormat,
     detect_trace,
+    read_counters,
     read_host_events,
     read_timeline,
     read_trace,
@@ -157,7 +159,8 @@ def _load(
         take(attribution.node_of_frame, attribution.frame_of_kernel),
     )
     file = SameFile(path, name)
-    readers = _reader_of_times(file, *kept), _reader_of_events(file)
+    counters = partial(_read_counters, file, copies)
+    readers = _reader_of_times(file, *kept), _reader_of_events(file), counters
     source = TraceSource(trace, attribution, lines, *readers)
     return kind(source, _recounter(file, copies), summary)
 
@@ -258,6 +261,14 @@ def _read_again(file: SameFile) -> Recorded:
     recorded = read_timeline(file.path)
     file.check()
     return recorded
+
+
+def _read_counters(file: SameFile, copies: bool) -> Counters:
+    """Hardware counters from the file."""
+    file.check()
+    counters = read_counters(file.path, copies)
+    file.check()
+    return counters
 
 
 def _reader_of_events(file: SameFile) -> Callable[[str], RecordedEvents | None]:

@@ -99,10 +99,10 @@ def _by_sql(path: str | os.PathLike[str], copies: bool) -> Totals:
                 ((n, high, low),) = database.rows(_SUMS.format(table=_ACTIVITY + table))
                 totals.add(kind, n, ((high or 0) << 32) + (low or 0))
         for table in database.tables:
-            of_table = next((kind for base, kind in _ROCPD.items() if table.startswith(base)), None)
-            if of_table and (copies or of_table not in _COPIES):
+            work = next((kind for base, kind in _ROCPD.items() if table.startswith(base)), None)
+            if work and (copies or work not in _COPIES):
                 ((n, high, low),) = database.rows(_SUMS.format(table=table))
-                totals.add(of_table, n, ((high or 0) << 32) + (low or 0))
+                totals.add(work, n, ((high or 0) << 32) + (low or 0))
         if _OF_RPD in database.tables:
             _add_typed(database, totals, copies)
     return totals

@@ -6,6 +6,7 @@ import os
 from collections.abc import Set
 from enum import Enum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fastprof._system import memory
 from fastprof._system.classes import dataclass
@@ -19,6 +20,10 @@ from fastprof.readers.nvprof import schema as nvprof_schema
 from fastprof.readers.rocpd import rpd_schema
 from fastprof.readers.rocpd import schema as rocpd_schema
 from fastprof.readers.sqlite.database import EXPORT_AGAIN, Database, Progress
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 _SQLITE_MAGIC = b"SQLite format 3\0"
 # The rest of the line is the version of nsys: 2026@4@1@191-264138605071v0.
@@ -309,6 +314,27 @@ def read_host_events(path: str | os.PathLike[str], name: str) -> RecordedEvents 
 
             return payload_events(database)
         return None
+
+
+def read_counters(path: str | os.PathLike[str], copies: bool) -> dict[str, npt.NDArray[np.float64]]:
+    """Read hardware counters of kernels, which only rocpd databases have, by name.
+
+    copies : whether copies were read, which then are rows like kernels
+
+    Raises
+    ------
+    BadInputError
+        The file cannot be read, is damaged, or is not a trace.
+    """
+    file, _ = detect_trace(path).exported()
+    if file.format is not FileFormat.SQLITE:
+        return {}
+    with Database(file.path) as database:
+        if _tool_of(database) != _ROCPD:
+            return {}
+        from fastprof.readers.rocpd import counters
+
+        return counters.read(database, copies)
 
 
 def _unknown_tables(database: Database) -> BadInputError:

@@ -124,9 +124,9 @@ cdef class Room:
         Returns
         -------
         dict of arrays [rows + further]
-            int64 for I64, else int32. A RANGE or MESSAGE column NAME also gives NAME_seq and NAME_op_id,
-            int64, -1 if the text has none. Columns kept together give one column TOGETHER instead,
-            indices into the distinct rows of `together()`.
+            int64 for I64, else int32. A RANGE or MESSAGE column NAME also gives NAME_seq and
+            NAME_op_id, int64, -1 if the text has none. Columns kept together give one column
+            TOGETHER instead, indices into the distinct rows of `together()`.
         """
         _resize(self.arrays, self.kept + further)
         return self.arrays

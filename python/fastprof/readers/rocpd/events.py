@@ -12,9 +12,8 @@ from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import RangeNames
 from fastprof.readers.rocpd import schema
 from fastprof.readers.rocpd.schema import Run
-from fastprof.readers.sqlite.connected import Halves
+from fastprof.readers.sqlite.connected import Halves, together
 from fastprof.readers.sqlite.database import Database, Field, TableColumns
-from fastprof.readers.trace_columns import joined
 
 CATEGORIES = "rocpd_info_category"  # of 4.1.0; other versions use the strings
 
@@ -27,13 +26,16 @@ class Events:
     categories : texts
     category : int32 [events], index into `categories`, -1 for none
     stack : int64 [events], the id of the call that caused the event, or is the event; 0 for none
+    messages : [events] as names of ranges
     """
 
-    def __init__(self, database: Database, halves: Halves, run: Run) -> None:
-        self._run, self._halves = run, halves
-        keys, columns = self._read()
+    def __init__(self, database: Database, halves: Halves, run: Run, labels: _pools.Names) -> None:
+        """labels : gets the messages"""
+        keys, columns = _read(halves, run, labels)
         self.category: Int32 = columns["category_id"]
         self.stack: Int64 = columns["stack_id"]
+        names = (columns[f"extdata{part}"] for part in ("", "_seq", "_op_id"))
+        self.messages = RangeNames(*names)
         self._keys: Int64 = keys.values()
         self.categories = _categories(database, run, keys)
         ids: Int64 = columns["id"]
@@ -42,21 +44,6 @@ class Events:
         if self._first is None:
             order = np.argsort(ids, kind="stable")
             self._order, self._ids = order.astype(np.int32), ids[order]
-
-    def _read(self) -> tuple[_pools.Keys, TableColumns]:
-        """The events, and the ids of their categories."""
-
-        def fields() -> tuple[_pools.Keys, list[Field]]:
-            categories = _pools.Keys()
-            return categories, schema.event_fields(categories)
-
-        parts = self._halves.read(self._run.table(schema.EVENTS), fields)
-        (keys, first), *others = parts
-        columns = [first.columns()]
-        for own, rows in others:
-            columns.append(rows.columns())
-            columns[-1]["category_id"] = take(keys.adopt(own), columns[-1]["category_id"])
-        return keys, joined(columns, by="id")
 
     def __len__(self) -> int:
         return len(self.stack)
@@ -78,33 +65,31 @@ class Events:
         pairs = zip(self._keys.tolist(), self.categories, strict=True)
         return [number for number, text in pairs if chosen(text)]
 
-    def messages(self, labels: _pools.Names, numbers: list[int]) -> RangeNames:
-        """[events] The messages of events of some categories, as names of ranges; -1 for others.
-
-        numbers : see `numbers`
-        """
-        label = np.full(len(self), -1, np.int32)
-        seq, op_id = np.full((2, len(self)), -1, np.int64)
-
-        def fields() -> tuple[_pools.Names, list[Field]]:
-            own = _pools.Names()
-            return own, schema.message_fields(own)
-
-        if not numbers:
-            return RangeNames(label, seq, op_id)
-        table = self._run.table(schema.EVENTS)
-        for own, read in self._halves.read(table, fields, lambda: _column.Among(numbers)):
-            columns = read.columns()
-            rows = self.rows(columns["id"])
-            label[rows] = take(labels.adopt(own), columns["extdata"])
-            seq[rows], op_id[rows] = columns["extdata_seq"], columns["extdata_op_id"]
-        return RangeNames(label, seq, op_id)
-
     def stacks_of(self, row: Int32) -> Int64:
         """The calls of rows by the rows of their events; -1 for none."""
         stack = take(self.stack, row)
         stack[stack <= 0] = -1
         return stack
+
+
+def _read(halves: Halves, run: Run, labels: _pools.Names) -> tuple[_pools.Keys, TableColumns]:
+    """The events, and the ids of their categories."""
+
+    def fields() -> tuple[tuple[_pools.Keys, _pools.Names], list[Field]]:
+        categories, messages = _pools.Keys(), _pools.Names()
+        return (categories, messages), schema.event_fields(categories, messages)
+
+    keys, parts = _pools.Keys(), halves.read(run.table(schema.EVENTS), fields)
+    columns, begin = together([rows for _, rows in parts]), 0
+    for (categories, messages), rows in parts:
+        part = slice(begin, begin + len(rows))
+        begin += len(rows)
+        for name, place in (
+            ("category_id", keys.adopt(categories)),
+            ("extdata", labels.adopt(messages)),
+        ):
+            columns[name][part] = take(place, columns[name][part])
+    return keys, columns
 
 
 def _categories(database: Database, run: Run, keys: _pools.Keys) -> list[str | None]:

@@ -70,10 +70,11 @@ def _of_run(
     database: Database, halves: Halves, run: Run, places: Places, numbers: dict[str, int]
 ) -> list[list[Any]]:
     """Start, end, thread and number of the name of each call; adds names to `numbers`."""
-    events = Events(database, halves, run)
+    labels = _pools.Names()
+    events = Events(database, halves, run, labels)
     if not events.numbers(lambda text: schema.kind_of_category(text or "", None) == COLLECTIVE):
         return []
-    own = regions.read(database, halves, run, places, events, _pools.Names())
+    own = regions.read(database, halves, run, places, events, labels)
     rows = np.flatnonzero(own.kind == COLLECTIVE)
     arguments = _arguments(database, run, set(own.event[rows].tolist()))
     columns: list[list[Any]] = []

@@ -10,7 +10,7 @@ from fastprof._core import _pools
 from fastprof._system.classes import dataclass
 from fastprof.model.arrays import Int32
 from fastprof.model.columns import unknown
-from fastprof.model.timeline import Recorded, RecordedCalls, RecordedRanges, RecordedSyncs
+from fastprof.model.timeline import Recorded, RecordedRanges, RecordedSyncs
 from fastprof.model.trace import Activity, Kernels, Launches, Ranges, Recording
 from fastprof.readers import cupti as gpu_work
 from fastprof.readers import trace_columns
@@ -87,7 +87,7 @@ def read_timeline(database: Database) -> Recorded:
 
 
 def _recorded(database: Database, contents: _Contents) -> Recorded:
-    places, calls, columns = contents.places, contents.host.calls, contents.host.ranges()
+    places, columns = contents.places, contents.host.ranges()
     start, end, thread, name = trace_columns.in_order(
         columns, slice(None), ("start", "end", "globalTid", "nameId")
     )
@@ -100,7 +100,7 @@ def _recorded(database: Database, contents: _Contents) -> Recorded:
             is_push_pop=regions.are_pushed(name, places.strings),
         ),
         phase_domain=unknown(0),
-        calls=RecordedCalls(**calls),
+        calls=contents.host.calls(),
         syncs=_no_syncs(),
         memory=metadata.memory(database, schema.runs_of(database.tables), places),
         strings=places.strings,
@@ -123,7 +123,7 @@ def _read_runs(database: Database, halves: Halves, runs: Sequence[Run], copies: 
     for run in runs:
         schema.refuse_compressed(database, run)
         places.enter(run)
-        events = Events(database, halves, run)
+        events = Events(database, halves, run, labels)
         works = [work.read_dispatches(halves, run, places, events)]
         if copies:
             works.append(work.read_copies(database, halves, run, places, events))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from fastprof._core._pools import alike
 from fastprof._core._take import take
 from fastprof._system.classes import dataclass
 from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.timeline import RecordedCalls
 from fastprof.model.trace import Kernels, RangeNames
 from fastprof.readers import trace_columns
 from fastprof.readers.cupti import WorkColumns
@@ -76,7 +77,7 @@ def read(
     config = rows[TOGETHER]
     row = events.rows(rows["event_id"])
     kind = _kinds(events, take(events.category, row), config, own_names)
-    names = _names(events, row, kind, labels)
+    names = _names(events, row, kind)
     kind[(kind == MARKER) & (names.label < 0) & _flags(own_names, _ROCTX)[config]] = CALL
     _name_by_text(names, kind, config, own_names, labels)
     thread = places.threads_of(configs["pid"], configs["tid"])
@@ -110,19 +111,15 @@ def _kinds(
     return kind
 
 
-def _names(
-    events: Events,
-    row: Int32,
-    kind: npt.NDArray[np.int8],
-    labels: _pools.Names,
-) -> RangeNames:
+def _names(events: Events, row: Int32, kind: npt.NDArray[np.int8]) -> RangeNames:
     """[regions] The messages of markers, -1 for others."""
-    if not np.any(kind == MARKER):
-        nothing = np.full(len(row), -1, np.int64)
-        return RangeNames(np.full(len(row), -1, np.int32), nothing, nothing.copy())
-    numbers = events.numbers(lambda text: schema.kind_of_category(text or "", None) == MARKER)
-    messages = events.messages(labels, numbers)
-    return RangeNames(take(messages.label, row), take(messages.seq, row), take(messages.op_id, row))
+    label = np.full(len(row), -1, np.int32)
+    seq, op_id = np.full((2, len(row)), -1, np.int64)
+    rows = np.flatnonzero(kind == MARKER)
+    messages, own = events.messages, row[rows]
+    label[rows] = take(messages.label, own)
+    seq[rows], op_id[rows] = take(messages.seq, own), take(messages.op_id, own)
+    return RangeNames(label, seq, op_id)
 
 
 def _name_by_text(
@@ -177,66 +174,81 @@ def skip_repeated_work(regions: Regions, works: list[WorkColumns], ids: Int64) -
 
 
 class HostRows:
-    """The calls and ranges of all runs.
-
-    Attributes
-    ----------
-    calls : columns start, end, thread, name, correlation
-    """
+    """The calls and ranges of all runs."""
 
     def __init__(self, of_runs: list[Regions], process_of_thread: Int32) -> None:
-        self._of_runs, self._process = of_runs, process_of_thread
-        self.calls = self._columns(lambda regions: regions.kind == CALL)
-
-    def _columns(self, chosen: Any) -> TableColumns:
-        parts: list[TableColumns] = []
-        for regions in self._of_runs:
-            rows = np.flatnonzero(chosen(regions))
-            parts.append(
+        self._parents = [regions.parents for regions in of_runs if len(regions.parents[0])]
+        self._process = process_of_thread
+        self._rows = trace_columns.joined(
+            [
                 {
-                    "start": regions.start[rows],
-                    "end": np.maximum(regions.start[rows], regions.end[rows]),
-                    "thread": regions.thread[rows],
-                    "name": regions.name[rows],
-                    "correlation": regions.stack[rows],
+                    "start": regions.start,
+                    "end": regions.end,
+                    "kind": regions.kind,
+                    "stack": regions.stack,
+                    "globalTid": regions.thread,
+                    "nameId": regions.name,
+                    "text": regions.names.label,
+                    "text_seq": regions.names.seq,
+                    "text_op_id": regions.names.op_id,
                 }
-            )
-        return trace_columns.joined(parts)
+                for regions in of_runs
+            ]
+        )
+
+    def calls(self) -> RecordedCalls:
+        """All API calls."""
+        rows = np.flatnonzero(self._rows["kind"] == CALL)
+        start, end, thread, name, stack = (
+            self._rows[column][rows] for column in ("start", "end", "globalTid", "nameId", "stack")
+        )
+        return RecordedCalls(start, np.maximum(start, end), thread, name, stack)
 
     def launches(self, kernels: Kernels) -> TableColumns:
         """The calls that launched GPU work: start, globalTid, nameId. Sets `launch` of kernels.
 
-        A call of HIP precedes the call of HSA that it made. Without calls in the file, ranges with
-        the id of a kernel launched it, such as a call of RCCL.
+        A call of HIP precedes the call of HSA that it made. Without a call, a range with the id of
+        a kernel launched it, such as a call of RCCL.
         """
-        columns = self.calls
-        process = take(self._process, columns["thread"])
-        self._follow_parents(kernels, process, columns["correlation"])
-        join = _join.Join(kernels.process, kernels.correlation)
-        join.offer(process, columns["correlation"])
-        row = join.rows(kernels.process, kernels.correlation)
-        if np.any((row < 0) & (kernels.correlation > 0)):
-            others = self._columns(lambda regions: (regions.kind > CALL) & (regions.kind < SKIPPED))
-            columns = trace_columns.joined([self.calls, others])
-            join.offer(take(self._process, columns["thread"]), columns["correlation"])
-            row = join.rows(kernels.process, kernels.correlation)
-        used, place = np.unique(row[row >= 0], return_inverse=True)
+        kind = self._rows["kind"]
+        calls = np.flatnonzero(kind == CALL)
+        row = self._launch_rows(kernels, calls, bool(self._parents))
+        lost = np.flatnonzero((row < 0) & (kernels.correlation > 0))
+        if len(lost):
+            others = np.flatnonzero((kind > CALL) & (kind < SKIPPED))
+            row[lost] = self._launch_rows(kernels, others)[lost]
+        is_known = row >= 0
+        used, place = np.unique(row[is_known], return_inverse=True)
         kernels.launch = np.full(len(row), -1, np.int32)
-        kernels.launch[row >= 0] = place
-        return {
-            "start": columns["start"][used],
-            "globalTid": columns["thread"][used],
-            "nameId": columns["name"][used],
-        }
+        kernels.launch[is_known] = place
+        return {name: self._rows[name][used] for name in ("start", "globalTid", "nameId")}
 
-    def _follow_parents(self, kernels: Kernels, process: Int32, correlation: Int64) -> None:
-        """Replace the ids of calls of HSA that launched kernels by those of the calls around."""
-        for regions in self._of_runs:
-            child, parent = regions.parents
-            if not len(child):
-                continue
-            calls = _join.Join(process, correlation)
-            calls.offer(process, correlation)
+    def _launch_rows(
+        self, kernels: Kernels, rows: npt.NDArray[np.intp], follow: bool = False
+    ) -> npt.NDArray[np.intp]:
+        """[kernels] The region that launched each kernel, of some regions; -1 for none.
+
+        follow : whether to replace calls of HSA by those around them
+        """
+        process, stack = (
+            take(self._process, self._rows["globalTid"][rows]),
+            self._rows["stack"][rows],
+        )
+        if follow:
+            self._follow_parents(kernels, process, stack)
+        join = _join.Join(kernels.process, kernels.correlation)
+        join.offer(process, stack)
+        place = join.rows(kernels.process, kernels.correlation)
+        return np.append(rows, -1)[place]
+
+    def _follow_parents(self, kernels: Kernels, process: Int32, stack: Int64) -> None:
+        """Replace the ids of calls of HSA that launched kernels by those of the calls around.
+
+        process, stack : of all calls
+        """
+        calls = _join.Join(process, stack)
+        calls.offer(process, stack)
+        for child, parent in self._parents:
             for _ in range(_MOST_PARENTS):
                 place = np.minimum(np.searchsorted(child, kernels.correlation), len(child) - 1)
                 rows = np.flatnonzero(
@@ -250,27 +262,12 @@ class HostRows:
                 kernels.correlation[rows[is_call]] = above[is_call]
 
     def ranges(self) -> TableColumns:
-        """The ranges: start, end, globalTid, text, text_seq, text_op_id, eventType.
-
-        eventType : whether the range was pushed and popped, or is a call
-        """
-        parts: list[TableColumns] = []
-        for regions in self._of_runs:
-            kind, label = regions.kind, regions.names.label
-            is_range = (kind == MARKER) | (kind == COLLECTIVE) | (kind == OTHER)
-            rows = np.flatnonzero(is_range & (label >= 0) & (regions.thread >= 0))
-            parts.append(
-                {
-                    "start": regions.start[rows],
-                    "end": regions.end[rows],
-                    "globalTid": regions.thread[rows],
-                    "text": label[rows],
-                    "text_seq": regions.names.seq[rows],
-                    "text_op_id": regions.names.op_id[rows],
-                    "nameId": regions.name[rows],
-                }
-            )
-        return trace_columns.joined(parts)
+        """The ranges: start, end, globalTid, text, text_seq, text_op_id, nameId."""
+        kind = self._rows["kind"]
+        is_range = (kind == MARKER) | (kind == COLLECTIVE) | (kind == OTHER)
+        rows = np.flatnonzero(is_range & (self._rows["text"] >= 0) & (self._rows["globalTid"] >= 0))
+        names = ("start", "end", "globalTid", "text", "text_seq", "text_op_id", "nameId")
+        return {name: self._rows[name][rows] for name in names}
 
 
 def are_pushed(name: Int32, strings: list[str | None]) -> Bools:

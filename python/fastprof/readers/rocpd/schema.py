@@ -191,20 +191,13 @@ def region_fields() -> list[Field]:
     ]
 
 
-def event_fields(categories: _pools.Keys) -> list[Field]:
+def event_fields(categories: _pools.Keys, messages: _pools.Names) -> list[Field]:
+    """The message of an event is the name of a range."""
     return [
         Field("id", I64, needed=True),
         Field("category_id", KEY, pool=categories),
         Field("stack_id", I64),
-    ]
-
-
-def message_fields(labels: _pools.Names) -> list[Field]:
-    """Of the events of ranges, whose message is their name."""
-    return [
-        Field("category_id", I64, needed=True),  # the filter column
-        Field("id", I64, needed=True),
-        Field("extdata", MESSAGE, pool=labels),
+        Field("extdata", MESSAGE, pool=messages),
     ]
 
 

@@ -19,7 +19,7 @@ from fastprof.readers.rocpd import schema
 from fastprof.readers.rocpd.events import Events, texts_of
 from fastprof.readers.rocpd.places import CPU, GPU, Agent, Places, small
 from fastprof.readers.rocpd.schema import Run
-from fastprof.readers.sqlite.connected import Halves
+from fastprof.readers.sqlite.connected import Halves, together
 from fastprof.readers.sqlite.database import Database, Field, TableColumns
 from fastprof.readers.trace_columns import joined
 
@@ -38,16 +38,15 @@ _DIRECTIONS: Final = (
 
 def scan(halves: Halves, table: str, fields: Sequence[Field]) -> WorkColumns:
     """All rows of a table, and their distinct combinations of fields with `together`."""
-    works = [
-        WorkColumns(rows.columns(), rows.together())
-        for _, rows in halves.read(table, lambda: (None, fields))
-    ]
-    begin = 0
-    for rows, configs in works:
-        rows[TOGETHER] += begin
-        begin += len(configs["track_id"])
-    configs = joined([work.configs for work in works], by="track_id")
-    return WorkColumns(joined([work.rows for work in works]), configs)
+    parts = [rows for _, rows in halves.read(table, lambda: (None, fields))]
+    configs = [rows.together() for rows in parts]
+    sizes = [len(rows) for rows in parts]
+    columns = together(parts)
+    begin, n_configs = 0, 0
+    for size, own in zip(sizes, configs, strict=True):
+        columns[TOGETHER][begin : begin + size] += n_configs
+        begin, n_configs = begin + size, n_configs + len(own["track_id"])
+    return WorkColumns(columns, joined(configs, by="track_id"))
 
 
 def read_dispatches(halves: Halves, run: Run, places: Places, events: Events) -> WorkColumns:

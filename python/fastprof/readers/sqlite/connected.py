@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from fastprof._system.threads import SecondThread, Task
-from fastprof.readers.sqlite.database import ALL_ROWS, Database, Field, TableRows
+from fastprof.readers.sqlite.database import ALL_ROWS, Database, Field, TableColumns, TableRows
 
 Result = TypeVar("Result")
 
@@ -97,3 +97,16 @@ def _part(
     rows = TableRows(database, table, own, capacity)
     rows.read(database, row_ids, keep)
     return pools, rows
+
+
+def together(parts: Sequence[TableRows]) -> TableColumns:
+    """The columns of all parts of a table, one after the other. Call once."""
+    first, *others = parts
+    begin = len(first)
+    columns = first.columns(sum(map(len, others)))
+    for rows in others:
+        part = slice(begin, begin + len(rows))
+        begin += len(rows)
+        for name, values in rows.columns().items():
+            columns[name][part] = values
+    return columns
