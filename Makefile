@@ -195,6 +195,7 @@ lint: $(VENV)/.lint
 	$(BIN)/mypy
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/cython-lint src/fastprof
 	$(BIN)/clang-format --dry-run --Werror csrc/*/*.[ch] tests/csrc/*.c tests/support/nvtx_tool/*.[ch] \
+		tests/support/rocprof_tool/*.c \
 		tests/fuzz/native/*.c \
 		bench/callgrind/*.[ch] bench/floor/*.c
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from bench.export import Export
 from bench.process import Process
+from bench.rocpd import RocpdExport
+from bench.rocpd_schema import VERSIONS
 from bench.strings import StringTable
 
 HELP = "write a generated export"
@@ -19,8 +21,12 @@ N_ORPHANS = 8
 SMALL_RUN, SMALL_MODEL, LARGE_MODEL = 5_000, 2, 8
 
 
-def generate(path: Path, n_kernels: int, seed: int = 1, n_processes: int = 1) -> None:
+def generate(
+    path: Path, n_kernels: int, seed: int = 1, n_processes: int = 1, rocpd: str | None = None
+) -> None:
     """Write an export with exactly `n_kernels` kernels, replacing the file.
+
+    rocpd : version of a rocpd database, which the file is then
 
     Runs below SMALL_RUN kernels use a smaller model, so they contain complete steps. A few kernels
     are launched before the capture begins and have no API call; the capture ends in the middle of a
@@ -32,14 +38,14 @@ def generate(path: Path, n_kernels: int, seed: int = 1, n_processes: int = 1) ->
     shares = [(n_kernels + n_processes - 1 - rank) // n_processes for rank in range(n_processes)]
     unfinished = path.with_name(path.name + ".part")
     unfinished.unlink(missing_ok=True)
-    with Export(unfinished) as export:
+    with RocpdExport(unfinished, rocpd) if rocpd else Export(unfinished) as export:
         export.write_targets([process.identity for process in processes], strings)
         write_run(export, processes, shares)
         export.write_strings(strings)
     unfinished.replace(path)
 
 
-def write_run(export: Export, processes: list[Process], shares: list[int]) -> None:
+def write_run(export: Export | RocpdExport, processes: list[Process], shares: list[int]) -> None:
     """Play step after step, all processes together, until each has launched its kernels."""
     n_orphans = [min(N_ORPHANS, share // 100) for share in shares]
     rows = [
@@ -83,13 +89,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--processes", type=int, default=1, help="number of processes, each with a GPU (default 1)"
     )
+    parser.add_argument("--rocpd", choices=VERSIONS, help="write a rocpd database of this version")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE")
 
 
 def run(options: argparse.Namespace) -> int:
     begin = time.perf_counter()
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    generate(options.output, options.kernels, options.seed, options.processes)
+    generate(options.output, options.kernels, options.seed, options.processes, options.rocpd)
     seconds = time.perf_counter() - begin
     megabytes = options.output.stat().st_size / 1e6
     print(f"{options.output}: {options.kernels} kernels, {megabytes:.1f} MB in {seconds:.1f} s")

@@ -1,4 +1,4 @@
-"""The rows that `fastprof.open` reads of an Nsight Systems export, stepped and dropped."""
+"""The rows that `fastprof.open` reads of an Nsight Systems export or a rocpd database, dropped."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from bench.floor import library
+from fastprof._core import _pools
 from fastprof.readers.nsys import schema
 from fastprof.readers.nsys.ranges import table_of
+from fastprof.readers.rocpd import schema as rocpd
 from fastprof.readers.sqlite.database import ALL_ROWS, Database, Field, connect, select_of
 from fastprof.readers.sqlite.pages import CellPlace, Pages
 
@@ -46,6 +48,8 @@ def _walk_piece(piece: tuple[library.Table, list[CellPlace], int, int]) -> tuple
 
 
 def _large_tables(database: Database) -> dict[str, list[Field]]:
+    if rocpd.recognises(database.tables):
+        return _of_rocpd(database)
     pools = schema.NsysPools()
     fields = {
         schema.KERNELS: schema.kernel_fields(pools),
@@ -54,6 +58,19 @@ def _large_tables(database: Database) -> dict[str, list[Field]]:
         schema.STRINGS: schema.string_fields(pools.strings, pools.labels),
     }
     return _present(database, fields)
+
+
+def _of_rocpd(database: Database) -> dict[str, list[Field]]:
+    texts = _pools.Names()
+    fields = {
+        rocpd.DISPATCHES: rocpd.dispatch_fields(),
+        rocpd.REGIONS: rocpd.region_fields(),
+        rocpd.EVENTS: rocpd.event_fields(_pools.Keys(), texts),
+        rocpd.STRINGS: rocpd.string_fields(_pools.Keys(), texts),
+    }
+    runs = rocpd.runs_of(database.tables)
+    tables = {run.table(base): each for run in runs for base, each in fields.items()}
+    return _present(database, tables)
 
 
 def _small_tables(database: Database) -> dict[str, list[Field]]:

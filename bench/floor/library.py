@@ -15,7 +15,10 @@ import apsw
 ROOT = Path(__file__).resolve().parents[2]
 CSRC, OUT = ROOT / "csrc", ROOT / "bench" / "out"
 SOURCE = Path(__file__).with_name("floor.c")
-LINKED = ("base/fp_keys", "scan/fp_column", "scan/fp_pages", "scan/fp_record", "text/fp_names")
+LINKED = (
+    *("base/fp_keys", "scan/fp_column", "scan/fp_pages", "scan/fp_record"),
+    *("text/fp_json", "text/fp_names"),
+)
 FLAGS = ("-std=c11", "-O3", "-fPIC", "-shared", f"-I{CSRC}")  # optimised as the package is
 
 

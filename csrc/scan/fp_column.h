@@ -7,17 +7,21 @@
 #include "base/fp_keys.h"
 #include "base/fp_status.h"
 #include "text/fp_names.h"
+#include "text/fp_text.h"
 
 typedef enum {
-  FP_COLUMN_I64,    /* int64_t */
-  FP_COLUMN_I32,    /* int32_t; FP_E_RANGE for other values */
-  FP_COLUMN_KEY,    /* (value >> shift) as int32_t id in `keys` */
-  FP_COLUMN_TEXT,   /* int32_t id in `names` */
-  FP_COLUMN_LENGTH, /* int32_t number of bytes of a text */
-  FP_COLUMN_RANGE,  /* the name of a range: int32_t id of its label in `names`, and int64_t seq and
-                       op_id. The label is the name and its sizes without these numbers, preceded by
-                       FP_LABEL_OF_TORCH if the text has torch's suffix. */
+  FP_COLUMN_I64,     /* int64_t */
+  FP_COLUMN_I32,     /* int32_t; FP_E_RANGE for other values */
+  FP_COLUMN_KEY,     /* (value >> shift) as int32_t id in `keys` */
+  FP_COLUMN_TEXT,    /* int32_t id in `names` */
+  FP_COLUMN_LENGTH,  /* int32_t number of bytes of a text */
+  FP_COLUMN_RANGE,   /* the name of a range: int32_t id of its label in `names`, and int64_t seq and
+                        op_id. The label is the name and its sizes without these numbers, preceded by
+                        FP_LABEL_OF_TORCH if the text has torch's suffix. */
+  FP_COLUMN_MESSAGE, /* the same of the string `message` in a JSON object; `none` without it */
 } fp_column_kind;
+
+static inline bool fp_column_is_range(fp_column_kind kind) { return kind >= FP_COLUMN_RANGE; }
 
 enum { FP_MAX_COLUMNS = 32 };
 
@@ -70,6 +74,11 @@ typedef struct {
 /* Splits the name of a range into label id, seq and op_id, as for FP_COLUMN_RANGE. */
 fp_status fp_column_range_name(fp_names *names, fp_scratch *scratch, const char *text,
                                size_t length, int32_t *label, int64_t *seq, int64_t *op_id);
+
+/* The decoded string `message` of a JSON object, in the scratch memory if it has escapes.
+ * message->bytes is NULL if there is none: the text is no object, is damaged before the message, or
+ * the message is no string. FP_E_MEMORY. */
+fp_status fp_column_message(fp_scratch *scratch, const char *text, size_t length, fp_text *message);
 
 /* Stores a text, or NULL for none, in a column of texts. */
 fp_status fp_column_put_text(const fp_column *column, fp_scratch *scratch, int64_t row,

@@ -46,6 +46,41 @@ static void done(target *out) {
 
 static const fp_row_filter ALL = {NULL, NULL, 0};
 
+static void test_messages(void) {
+  static const struct {
+    const char *json, *message; /* NULL for none */
+  } all[] = {
+      {"{\"message\": \"mm, seq = 7\"}", "mm, seq = 7"},
+      {"{ \"a\" : [1, {\"message\": 2}], \"message\":\"x\" , \"b\": 1}", "x"},
+      {"{\"message\": \"\\\"\\u00e9\\n\"}", "\"\xc3\xa9\n"},
+      {"{\"message\": \"\"}", ""},
+      {"{\"a\": {\"message\": \"x\"}}", NULL},
+      {"{\"message\": 5}", NULL},
+      {"{\"message\": \"x", NULL},
+      {"{\"message\"", NULL},
+      {"{", NULL},
+      {"{}", NULL},
+      {"", NULL},
+      {"[\"message\"]", NULL},
+      {"{\"a\": 1", NULL},
+  };
+  fp_scratch scratch = {NULL, 0};
+  for (size_t i = 0; i < LENGTH(all); i++) {
+    fp_text message;
+    const size_t length = strlen(all[i].json);
+    char *text = malloc(length + !length); /* of this size, so that sanitizers see its end */
+    memcpy(text, all[i].json, length);
+    CHECK(fp_column_message(&scratch, text, length, &message) == FP_OK);
+    CHECK(!message.bytes == !all[i].message);
+    if (message.bytes) {
+      CHECK((size_t)message.length == strlen(all[i].message));
+      CHECK(memcmp(message.bytes, all[i].message, (size_t)message.length) == 0);
+    }
+    free(text);
+  }
+  free(scratch.bytes);
+}
+
 static struct sqlite3 database(const cell (*rows)[FAKE_COLUMNS], int n_rows, int result) {
   return (struct sqlite3){.statement = {.rows = rows, .n_rows = n_rows, .result = result}};
 }
@@ -231,6 +266,7 @@ static void too_many_columns_are_refused(void) {
 }
 
 int main(void) {
+  test_messages();
   rows_fill_columns_in_steps_of_any_size();
   numbers_of_rows_that_are_alike_are_kept_once();
   a_full_column_is_not_written_past();

@@ -22,10 +22,9 @@ from typing import Any
 
 from fastprof import cli
 from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS
-from fastprof.readers import dict_lines
-from fastprof.readers.kineto import event_columns
+from fastprof.readers import dict_lines, json_text
 from fuzz.answers import ANSWERS, check_output, command
-from fuzz.corpus import DICT, GZIP, KINETO, NSYS, SQLITE
+from fuzz.corpus import DICT, GZIP, KINETO, NSYS, ROCPD, ROCPROF, SQLITE
 from support.kineto_oracle import table_of
 
 ALL_COLUMNS = ",".join(column.key for column in COLUMNS)
@@ -34,7 +33,12 @@ OF_TRACES = ",".join(column.key for column in COLUMNS + TRACE_COLUMNS)
 TABLES_OF_ROWS = {
     NSYS: ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
            "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"),
+    ROCPD: ("rocpd_kernel_dispatch", "rocpd_memory_copy"),  # and the id of their run
 }  # fmt: skip
+
+# Columns that come from a second reading of the file.
+READ_AGAIN = ("launch_end", "collective", "process_group", "group_size", "message_bytes",
+              "message_type")  # fmt: skip
 
 csv.field_size_limit(1 << 30)
 
@@ -216,11 +220,11 @@ def _blocks(module: Any, **sizes: int) -> Iterator[None]:
 _BY_SCAN = {"sqlite": lambda: _scan("sqlite"), "pages": lambda: _scan("")}
 _BY_BLOCKS = {
     "large blocks": None,
-    "small blocks": lambda: _blocks(event_columns, BLOCK_SIZE=977, COMPRESSED_SIZE=61),
+    "small blocks": lambda: _blocks(json_text, BLOCK_SIZE=977, COMPRESSED_SIZE=61),
 }
 WAYS: dict[str, dict[str, Callable[[], Any] | None]] = {
     **dict.fromkeys(SQLITE, _BY_SCAN),
-    **dict.fromkeys((KINETO, GZIP), _BY_BLOCKS),
+    **dict.fromkeys((KINETO, ROCPROF, GZIP), _BY_BLOCKS),
     DICT: {"large blocks": None, "small blocks": lambda: _blocks(dict_lines, BLOCK_SIZE=773)},
 }
 
@@ -251,8 +255,8 @@ def _parse(path: Path, format_: str, ended: Ended) -> None:
 def _info(path: Path, format_: str, ended: Ended) -> None:
     told = _run(["info", "--json", str(path)], path)
     code = ended.code
-    if told.code < code:  # `info` does not read the API calls again, as the column launch_end does
-        columns = ",".join(each for each in OF_TRACES.split(",") if each != "launch_end")
+    if told.code < code:  # `info` does not read the API calls again, as some columns do
+        columns = ",".join(each for each in OF_TRACES.split(",") if each not in READ_AGAIN)
         code = _run(["prof", "--csv", "--all", "-c", columns, str(path)], path).code
     if told.code != code:
         raise WrongError(f"info ends with {told.code}, prof with {code}: {told.stderr}")
@@ -310,14 +314,14 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _rows_in(path: Path, format_: str, content: bytes) -> int | None:
-    if format_ == NSYS:
-        return _rows_by_sql(path)
+    if format_ in TABLES_OF_ROWS:
+        return _rows_by_sql(path, TABLES_OF_ROWS[format_])
     if format_ == KINETO:
         return _rows_by_json(content)
     return None
 
 
-def _rows_by_sql(path: Path) -> int | None:
+def _rows_by_sql(path: Path, begins: tuple[str, ...]) -> int | None:
     """None if SQLite finds an error in the file."""
     with closing(_connect(path)) as connection:
         try:
@@ -325,9 +329,12 @@ def _rows_by_sql(path: Path) -> int | None:
                 return None
             names = {name for (name,) in connection.execute(
                 "SELECT name FROM sqlite_schema WHERE type = 'table'")}  # fmt: skip
-            tables = [table for table in TABLES_OF_ROWS[NSYS] if table in names]
+            tables = [
+                name for name in names
+                if name in begins or name.startswith(tuple(f"{each}_" for each in begins))
+            ]  # fmt: skip
             return sum(
-                connection.execute(f"SELECT count(*) FROM {t}").fetchone()[0] for t in tables
+                connection.execute(f'SELECT count(*) FROM "{t}"').fetchone()[0] for t in tables
             )
         except (sqlite3.Error, UnicodeDecodeError):
             return None

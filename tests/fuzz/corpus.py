@@ -13,6 +13,7 @@ from pathlib import Path
 
 import apsw
 from bench.generate import generate
+from bench.rocpd_schema import VERSIONS
 
 from fastprof import cli
 from support.exports import Export
@@ -20,9 +21,14 @@ from support.kineto_files import KinetoFile
 from support.nsys_schemas import SCHEMAS
 from support.nvprof_files import NvprofFile
 from support.real_data import data_dir, traces
+from support.rocpd_files import HSA, RCCL, Rocpd
+from support.rocprof_files import GPU, RocprofFile
+from support.rpd_files import RpdFile
 
-NSYS, NVPROF, KINETO, GZIP, DICT = FORMATS = ("nsys", "nvprof", "kineto", "gzip", "dict")
-SQLITE = (NSYS, NVPROF)
+NSYS, NVPROF, ROCPD, RPD, KINETO, ROCPROF, GZIP, DICT = FORMATS = (
+    *("nsys", "nvprof", "rocpd", "rpd", "kineto", "rocprof", "gzip", "dict"),
+)
+SQLITE = (NSYS, NVPROF, ROCPD, RPD)
 TENSORS = ", ".join(
     f"{{'name': '', 'type': 'tensor', 'shape': {shape}, 'dtype': 'float16'}}"
     for shape in ("(8, 16)", "(32, 16)")
@@ -46,10 +52,48 @@ class Seed:
 def corpus(real: bool = True) -> dict[str, Seed]:
     """All seeds by name; with `real`, also those cut from real traces, if available."""
     with tempfile.TemporaryDirectory() as folder:
-        made = [*_nsys(Path(folder)), *_nvprof(Path(folder)), *_kineto(), *_dict(Path(folder))]
+        where = Path(folder)
+        made = [*_nsys(where), *_nvprof(where), *_rocpd(where), *_kineto(), *_dict(where)]
+        made += [*_rpd(where), *_rocprof()]
         if real and (directory := data_dir()) is not None:
             made += [*_cut_databases(directory), *_cut_traces(directory), *_cut_lines(directory)]
     return {seed.name: seed for seed in made}
+
+
+def _rpd(folder: Path) -> list[Seed]:
+    """Files of rocmProfileData of all versions."""
+    seeds = []
+    for version in (1, 2, 3):
+        file = RpdFile(version).marker(0, 90_000, 900, "step")
+        for i in range(12):
+            at, name = 1000 * i, f"aten::mul, seq = {i}, op_id = {i}, sizes = [[8, 16]]"
+            file.marker(at, at + 900, 800 + i, name, tid=101 + i % 2)
+            file.call(at + 10, at + 20, i + 1, tid=101 + i % 2)
+            file.kernel(at + 50, at + 150, i + 1, f"k{i % 4}", grid=(3 * i + 1, 2, 1), gpu=i % 2)
+            file.call(at + 200, at + 210, 100 + i, "hipMemcpyAsync")
+            file.copy(at + 300, at + 400, 100 + i, 64 * i, ("CopyHostToDevice", "Fill")[i % 2])
+        path = file.write(folder / f"rpd-{version}")
+        seeds.append(Seed(path.name, RPD, path.read_bytes()))
+    return seeds
+
+
+def _rocprof() -> list[Seed]:
+    """JSON of rocprofv3 of two processes."""
+    processes = [RocprofFile(pid, gpus=2) for pid in (100, 200)]
+    for file in processes:
+        file.marker(0, 90_000, 900, "step").rccl(80_000, 81_000, 901).hsa(5, 8, 902)
+        for i in range(8):
+            at, name = 1000 * i, f"aten::mul, seq = {i}, op_id = {i}, sizes = [[8, 16]]"
+            file.marker(at, at + 900, 800 + i, name).hip(at + 10, at + 20, i + 1)
+            file.kernel(at + 50, at + 150, i + 1, f"k{i % 4}", agent=GPU + i % 2)
+            file.hip(at + 200, at + 210, 100 + i, "hipMemcpyAsync")
+            file.copy(at + 300, at + 400, 100 + i, 64 * i).memory(at + 5, 4096 * i, 64)
+            file.memory(at + 500, 4096 * i, 0, "FREE")
+    text = processes[0].with_process(processes[1]).text().encode()
+    return [
+        Seed("rocprof", ROCPROF, text),
+        Seed("rocprof-gzip", GZIP, gzip.compress(text, mtime=0)),
+    ]
 
 
 def _real(directory: Path, *patterns: str) -> list[Path]:
@@ -133,6 +177,32 @@ def _nvprof(folder: Path) -> list[Seed]:
     return seeds
 
 
+def _rocpd(folder: Path) -> list[Seed]:
+    seeds = []
+    for version in VERSIONS:
+        run, other = Rocpd(version), Rocpd(version, "_b_1", pid=200)
+        for each in (run, other):
+            for i in range(4):
+                at = 10_000 * i
+                each.range(at, at + 9000, f"step {i}", 900 + i)
+                sizes = f"aten::linear, seq = {i}, op_id = {2 * i}, sizes = [[8, 16], [32, 16]]"
+                each.range(at + 100, at + 4000, sizes, 800 + i).range(at, at + 5000, TORCH_CALL)
+                each.call(at + 200, at + 300, 10 * i + 1).kernel(at + 400, at + 900, 10 * i + 1)
+                each.region(at + 210, at + 220, "hsa_signal_store", HSA, 10 * i + 2,
+                            parent=10 * i + 1)  # fmt: skip
+                each.kernel(at + 950, at + 990, 10 * i + 2, "add")
+                each.call(at + 1000, at + 1100, 10 * i + 3, "hipMemcpyAsync")
+                each.copy(at + 1200, at + 1300, 10 * i + 3).allocation(at, 4096 * i, 512)
+                each.region(at + 400, at + 900, "gemm", "rocm_kernel_dispatch", 10 * i + 1)
+                each.region(at + 5000, at + 5900, "ncclAllReduce", RCCL, 10 * i + 4,
+                            arguments={"count": "64", "datatype": "7"})  # fmt: skip
+                each.kernel(at + 5100, at + 5900, 10 * i + 4, "ncclDevKernel", stream=2)
+                each.counter("FETCH_SIZE", 1.5, 2.5)
+        path = run.write(folder / f"rocpd-{version}", other, page_size=512)
+        seeds.append(Seed(path.name, ROCPD, path.read_bytes()))
+    return seeds
+
+
 def _kineto() -> list[Seed]:
     trace = KinetoFile(
         baseTimeNanoseconds=10**15,
@@ -177,8 +247,9 @@ def _dict(folder: Path) -> list[Seed]:
 
 def _cut_databases(directory: Path) -> list[Seed]:
     made = []
-    for path in _real(directory, "**/*.sqlite", "**/*.nvvp", "**/*.sql"):
-        kind = NSYS if path.suffix == ".sqlite" else NVPROF
+    kinds = {".sqlite": NSYS, ".db": ROCPD}
+    for path in _real(directory, "**/*.sqlite", "**/*.nvvp", "pyprof/*.sql", "rocpd/*.db"):
+        kind = kinds.get(path.suffix, NVPROF)
         content = _cut_database(path, kind)
         if len(content) <= MOST_BYTES * 4:
             made.append(Seed(f"real-{path.stem}", kind, content))
@@ -196,7 +267,7 @@ def _cut_database(path: Path, kind: str) -> bytes:
     named = set()
     strings = "StringIds" if kind == NSYS else "StringTable"
     for name in names:
-        if name.startswith("sqlite_") or name == strings:
+        if name.startswith(("sqlite_", "rocpd_string", "rocpd_event")) or name == strings:
             continue
         if name.startswith("ENUM_") and name != "ENUM_NSYS_EVENT_TYPE":
             run(f'DROP TABLE "{name}"')
@@ -216,7 +287,7 @@ def _cut_database(path: Path, kind: str) -> bytes:
 
 def _cut_traces(directory: Path) -> list[Seed]:
     made = []
-    for path in _real(directory, "**/*.json.gz"):
+    for path in _real(directory, "kineto/**/*.json.gz"):
         if "_rank" in path.name and "_rank0" not in path.name:  # alike
             continue
         root = json.loads(gzip.decompress(path.read_bytes()))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from fuzz import of_bytes, of_databases, of_gzip, of_pages, of_shapes, of_text, of_traces
 from fuzz.chance import Chance
-from fuzz.corpus import DICT, GZIP, KINETO, NSYS, NVPROF, Seed
+from fuzz.corpus import DICT, GZIP, KINETO, NSYS, NVPROF, ROCPD, ROCPROF, RPD, Seed
 
 Mutate = Callable[[bytes, Chance], bytes]
 
@@ -17,7 +17,10 @@ _SQLITE = of_bytes.KINDS | of_pages.KINDS | of_databases.KINDS
 KINDS: Mapping[str, Mapping[str, Mutate]] = {
     NSYS: _SQLITE,
     NVPROF: _SQLITE,
+    ROCPD: _SQLITE,
+    RPD: _SQLITE,
     KINETO: of_bytes.KINDS | of_text.KINDS | of_traces.KINDS,
+    ROCPROF: of_bytes.KINDS | of_text.KINDS,
     GZIP: of_bytes.KINDS | of_gzip.KINDS,
     DICT: of_bytes.KINDS | of_text.KINDS,
 }

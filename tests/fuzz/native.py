@@ -25,9 +25,10 @@ FLAGS = ("-std=c11", "-g", "-O1", f"-I{CSRC}", f"-I{CHECKS}", *SANITIZE)
 # The C files of each target, as patterns in csrc/.
 TARGETS = {
     "kineto": ("kineto/*.c", "text/fp_json.c", "text/fp_names.c", "base/*.c"),
+    "records": ("text/fp_records.c", "text/fp_json.c", "text/fp_names.c", "base/*.c"),
     "dict": ("text/fp_dict.c", "text/fp_names.c"),
     "names": ("text/fp_names.c",),
-    "pages": ("scan/*.c", "text/fp_names.c", "base/*.c"),
+    "pages": ("scan/*.c", "text/fp_json.c", "text/fp_names.c", "base/*.c"),
 }
 LONGEST = 1 << 16  # bytes of an input
 _LINES = 30  # the last output lines of a target before a crash
@@ -125,6 +126,15 @@ def inputs_of(target: str) -> list[bytes]:
         events = root.pop("traceEvents")
         parts = [{**root, "traceEvents": events[i : i + 3]} for i in range(0, 18, 3)]
         return [json.dumps(part).encode() for part in [*parts, events[:4]]]
+    if target == "records":
+        (process, other) = json.loads(seeds["rocprof"].content)["rocprofiler-sdk-tool"]
+        kept = {key: process[key] for key in ("metadata", "kernel_symbols", "buffer_records")}
+        kept["strings"] = {"marker_api": process["strings"]["marker_api"][:3]}
+        kept["buffer_records"] = {
+            key: records[:2] for key, records in process["buffer_records"].items()
+        }
+        parts = [[kept], [kept, {"buffer_records": other["buffer_records"]}]]
+        return [json.dumps({"rocprofiler-sdk-tool": part}).encode() for part in parts]
     return [text.encode() for text in NAMES]
 
 

@@ -1,4 +1,4 @@
-"""An Nsight Systems export or an NVProf file -> Capture, by SQL and the text of ranges."""
+"""An Nsight Systems export, NVProf file or rocpd database -> Capture, by SQL and range texts."""
 
 import ast
 import re
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from oracle import rocpd
 from oracle.capture import Capture, Kernel, Range, Thread
 from oracle.nesting import Instants, nest, tell_waiting
 from oracle.nodes import is_node
@@ -28,6 +29,8 @@ def read(path: Path) -> Capture:
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
     try:
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+        if any(table.startswith("rocpd_region") for table in tables):
+            return _rocpd(path)
         return (_nsys if "StringIds" in tables else _nvprof)(connection, tables)
     finally:
         connection.close()
@@ -89,6 +92,22 @@ def _nvprof(connection: sqlite3.Connection, tables: set[str]) -> Capture:
     kernels = [
         (start, end, strings[name], device, number, launches.get(number))
         for start, end, name, device, number in rows
+    ]
+    return _capture(ranges, kernels, set())
+
+
+def _rocpd(path: Path) -> Capture:
+    contents = rocpd.read(path)
+    ranges = [
+        _range(each.name, each.start, each.end, (each.pid, each.tid))
+        for each in sorted(contents.ranges, key=lambda each: each.start)
+    ]
+    kernels = [
+        (
+            *(each.start, each.end, each.name, each.device, each.stack),
+            each.launch and (each.launch[0], (each.pid, each.launch[2])),
+        )
+        for each in contents.kernels
     ]
     return _capture(ranges, kernels, set())
 

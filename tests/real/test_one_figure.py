@@ -14,7 +14,7 @@ from real.open_traces import report
 from support.commands import run
 from support.real_data import real, traces
 
-TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")
+TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*", "rocpd/*.json.gz")
 LENGTH, BUSY, IDLE = "length", "busy", "idle"
 
 

@@ -11,7 +11,7 @@ from real.oracle_comparison import Comparison
 from real.oracle_exceptions import EXCEPTIONS
 from support.real_data import real, traces
 
-TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")
+TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*", "rocpd/*.db")
 
 
 @kept

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-_READ = {"kineto", "nsys", "nvprof", "pyprof"}  # the directories of formats that fastprof reads
+# The directories of formats that fastprof reads.
+_READ = {"kineto", "nsys", "nvprof", "pyprof", "rocpd"}
 
 
 def data_dir() -> Path | None:
@@ -45,7 +46,7 @@ def traces(*patterns: str) -> list[str]:
 
 def trace_of(nodeid: str) -> str:
     """The real trace among the parameters of a test, by its id; "" without one."""
-    found = re.search(r"\[.*?((?:kineto|nsys|nvprof|pyprof)/\w[\w.]*)", nodeid)
+    found = re.search(r"\[.*?((?:kineto|nsys|nvprof|pyprof|rocpd)/\w[\w.]*)", nodeid)
     return found[1] if found else ""
 
 

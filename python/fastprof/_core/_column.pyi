@@ -12,6 +12,7 @@ KEY: int
 TEXT: int
 LENGTH: int
 RANGE: int
+MESSAGE: int
 TOGETHER: str
 
 # Name, kind, none, pool, shift, whether it may be null, whether its values are kept together.

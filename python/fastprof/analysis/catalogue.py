@@ -165,6 +165,15 @@ def launches() -> Report:
 
 
 @built_in
+def counters() -> Report:
+    from fastprof.analysis.counters import columns
+
+    options = (by("kernel"), WHERE)
+    about = "hardware counters of kernels, and the bytes that they moved"
+    return _report("counters", about, columns, options=options)
+
+
+@built_in
 def copies() -> Report:
     from fastprof.analysis.copies import columns
 

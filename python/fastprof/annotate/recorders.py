@@ -20,6 +20,7 @@ from fastprof._core import _ranges
 from fastprof._system.reasons import words_of
 from fastprof.annotate import TORCH, gpus
 from fastprof.annotate.quiet import unwarned
+from fastprof.annotate.roctx import roctx_domain
 from fastprof.annotate.session import is_on
 from fastprof.annotate.text import tool_domain
 from fastprof.errors import CaptureError
@@ -152,6 +153,53 @@ class RangesRecorder:
             self._on.callback(self._domain.pop_range)
             self._is_recorded = True
             _mark(self.unrecorded)
+
+    def end(self, keep: bool) -> None:
+        self._on.close()
+
+
+class RoctxRecorder:
+    """fastprof's ranges, and torch's operators on AMD GPUs, in a window for `rocprofv3`.
+
+    The window is that of `--selected-regions`.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str] | None = None, with_stack: bool | None = None
+    ) -> None:
+        domain = roctx_domain()
+        if domain is None:
+            raise CaptureError(
+                "rocprofv3 is not attached to this process; expected the library of roctx in "
+                "LD_PRELOAD: pass the environment on to this process"
+            )
+        self.unrecorded: dict[str, Any] | None = None
+        self._domain = domain
+        self._on = ExitStack()
+
+    def prepare(self, rank: int, world: int) -> None:
+        self._on = ExitStack()
+        self._is_on = self._is_recorded = False
+
+    def enter(self, iteration: int, is_on: bool, is_recorded: bool) -> None:
+        if is_on and not self._is_on:
+            if torch.version.hip is not None:  # the ranges of emit_nvtx are those of roctx there
+                _turned_on(self._on, emit_nvtx(record_shapes=True))
+            self._is_on = True
+        if not is_recorded:
+            return
+        domain = self._domain
+        if self._is_recorded:
+            domain.pop_range()
+        else:
+            synchronize()
+            domain.resume()
+            self._on.callback(domain.pause)
+        domain.push_range(domain.get_event_attributes(f"ProfilerStep#{iteration}"))
+        if not self._is_recorded:
+            self._on.callback(domain.pop_range)
+            self._on.callback(synchronize)
+            self._is_recorded = True
 
     def end(self, keep: bool) -> None:
         self._on.close()

@@ -33,6 +33,7 @@ from torch.nn import Module
 
 from fastprof._core import _ranges
 from fastprof._core._frames import self_of
+from fastprof.annotate.roctx import roctx_domain
 
 _SCALARS = frozenset({int, float, bool, str, type(None)})
 _HERE = str(Path(__file__).parent) + "/"
@@ -221,13 +222,13 @@ _connected = False
 
 
 def connect() -> None:
-    """Detect an NVTX tool. It attaches once, at the program's first NVTX call."""
+    """Detect a tool: NVTX's, which attaches once, at the first call, or else that of roctx."""
     global _connected
     if _connected:
         return
     domain = tool_domain()
     _ranges.connect(
-        domain,
+        roctx_domain() if domain is None else domain,
         vars(profiler),
         _is_recording,
         _recorder(),

@@ -33,9 +33,10 @@ def open(
     Parameters
     ----------
     path : path of a trace or of dict lines
-        An SQLite export or report of Nsight Systems (a report needs `nsys` on the PATH), an NVProf
-        file, a trace of torch.profiler, or the output of `fastprof parse` or PyProf. The file is
-        opened read-only. A pipe can provide dict lines only.
+        An SQLite export or report of Nsight Systems (a report needs `nsys` on the PATH), a trace of
+        torch.profiler, a database or JSON of AMD's rocprofv3, a file of rocprof-sys,
+        rocmProfileData or NVProf, or the output of `fastprof parse` or PyProf. The file is opened
+        read-only. A pipe can provide dict lines only.
     progress : function, optional
         Called repeatedly with what is being read, the rows so far and the estimated total.
     copies : bool

@@ -11,8 +11,8 @@ NAME = "parse"
 HELP = "convert a trace to one line per kernel"
 DESCRIPTION = """\
 Convert a trace to one line per kernel. Each line is a Python dict literal; read it with `fastprof
-prof` or with ast.literal_eval. FILE is an Nsight Systems report or SQLite export, an NVProf file, a
-torch.profiler trace (.json or .json.gz) or a file of dict lines.
+prof` or with ast.literal_eval. FILE is an Nsight Systems report or SQLite export, a torch.profiler
+trace (.json or .json.gz), a recording of AMD's profilers, an NVProf file or a file of dict lines.
 
   fastprof parse net.sqlite > net.dict
   fastprof parse net.sqlite -o net.parquet --format parquet

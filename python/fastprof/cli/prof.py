@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fastprof.cli.options import add
 from fastprof.cli.output import Bar, log, log_profile, output
 from fastprof.errors import UnknownColumnError
-from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS, ColumnInfo
+from fastprof.model.column_table import COLUMNS, COUNTER, TRACE_COLUMNS, ColumnInfo
 from fastprof.writers import Style
 from fastprof.writers.columns import DEFAULT_KEYS
 
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 NAME = "prof"
 HELP = "print a report with one row per kernel"
 DESCRIPTION = """\
-Print a report with one row per kernel. FILE is an Nsight Systems report or SQLite export, an NVProf
-file, a torch.profiler trace (.json or .json.gz), or the output of `fastprof parse` or PyProf.
+Print a report with one row per kernel. FILE is an Nsight Systems report or SQLite export, a
+torch.profiler trace (.json or .json.gz), a recording of AMD's profilers, an NVProf file, or the
+output of `fastprof parse` or PyProf.
 Without FILE, dict lines are read from standard input.
 
   fastprof prof net.sqlite -w 150
@@ -130,12 +131,16 @@ def _columns(profile: Profile, keys: list[str]) -> dict[str, Column]:
     """The columns of these keys; of dict lines, columns available from traces only are unknown."""
     from fastprof.model.columns import unknown
 
-    there = profile.available
-    return {key: profile.column(key) if key in there else unknown(len(profile)) for key in keys}
+    there, no_values = profile.available, unknown(len(profile))
+    return {
+        key: profile.column(key) if key in there or key.startswith(COUNTER) else no_values
+        for key in keys
+    }
 
 
 def _log_lacking(profile: Profile, keys: list[str]) -> None:
-    lacking = [key for key in dict.fromkeys(keys) if key not in profile.available]
+    there = profile.available
+    lacking = [key for key in dict.fromkeys(keys) if key not in there and COUNTER not in key]
     if lacking:
         log(
             f"warning: {profile.name}: dict lines do not contain {','.join(lacking)}, shown as na; "

@@ -180,5 +180,5 @@ def default_output(path: str, of_ranks: bool = False) -> str:
     while stem and suffix in _SUFFIXES:
         name = stem
         stem, suffix = os.path.splitext(name)
-    is_known = suffix in (".sqlite", ".db", ".nvvp", ".dict", ".sql", ".jsonl", ".nsys-rep")
+    is_known = suffix in (".sqlite", ".db", ".rpd", ".nvvp", ".dict", ".sql", ".jsonl", ".nsys-rep")
     return f"{stem if is_known else name}.html"

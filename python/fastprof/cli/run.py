@@ -129,9 +129,10 @@ def _add_steps_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_recorder_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backend",
-        choices=("auto", "torch", "nsys"),
+        choices=("auto", "torch", "nsys", "rocprof"),
         default="auto",
-        help="torch.profiler or Nsight Systems (default: nsys if it and an NVIDIA GPU are there)",
+        help="torch.profiler, Nsight Systems, or rocprofv3 on AMD GPUs (default: nsys if it and "
+        "an NVIDIA GPU are there, else torch)",
     )
     parser.add_argument(
         "--pytorch",
@@ -148,7 +149,6 @@ def run(arguments: argparse.Namespace) -> int:
     from fastprof.runs.directory import new_directory, write_facts
     from fastprof.runs.facts import facts_of
     from fastprof.runs.launch import end_like, program_name, python_command, run_program
-    from fastprof.runs.nsys import nsys_command
 
     if arguments.list:
         return _list(arguments.runs)
@@ -159,10 +159,9 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.error("no PROGRAM given; example: fastprof run train.py")
     _check_when(arguments)
     command = python_command(words)
-    tool = _tool(arguments)
-    before = [] if tool is None else nsys_command(tool, arguments.pytorch)
+    before = _recorder_words(arguments)
     directory = new_directory(arguments.name or program_name(command), arguments.runs)
-    settings = _settings(arguments, directory, tool is not None)
+    settings = _settings(arguments, directory, bool(before))
     facts = facts_of(command, before)
     _attempt("run.json is lost", lambda: write_facts(directory, facts))
     if settings.last - settings.first > _MANY and settings.seconds is None:
@@ -201,6 +200,27 @@ def _check_when(arguments: argparse.Namespace) -> None:
         arguments.error("--times: expected with --when, such as --when 'step > 1.2 * median'")
 
 
+def _recorder_words(arguments: argparse.Namespace) -> list[str]:
+    """The words of the profiler that starts the program; none for torch.profiler."""
+    from fastprof.runs.nsys import nsys_command
+    from fastprof.runs.rocprof import find_rocprof, rocprof_command
+
+    if arguments.backend != "rocprof":
+        tool = _tool(arguments)
+        return [] if tool is None else nsys_command(tool, arguments.pytorch)
+    if (arguments.times or 1) > 1:
+        arguments.error("--times: rocprofv3 writes one file; use --backend torch")
+    if arguments.pytorch is not None:
+        arguments.error("--pytorch: an option of nsys; omit it")
+    rocprof = find_rocprof()
+    if rocprof is None:
+        arguments.error(
+            "--backend rocprof: no rocprofv3 on the PATH or in $FASTPROF_ROCPROF; it is a part of "
+            "ROCm, in /opt/rocm/bin"
+        )
+    return rocprof_command(str(rocprof))
+
+
 def _tool(arguments: argparse.Namespace) -> str | None:
     """The nsys to record with, None for torch.profiler."""
     from fastprof.readers.nsys.report import find_nsys
@@ -217,8 +237,16 @@ def _tool(arguments: argparse.Namespace) -> str | None:
     return tool
 
 
-def _settings(arguments: argparse.Namespace, directory: Path, is_nsys: bool) -> Settings:
+def _backend(arguments: argparse.Namespace, has_tool: bool) -> str:
+    """See `Settings`."""
     from fastprof._system.nvidia import has_gpu
+
+    if arguments.backend == "rocprof":
+        return "roctx"
+    return ("nvtx" if has_gpu() else "ranges") if has_tool else "torch"
+
+
+def _settings(arguments: argparse.Namespace, directory: Path, has_tool: bool) -> Settings:
     from fastprof.runs.facts import Settings
 
     first, last = arguments.steps or _DEFAULT
@@ -228,7 +256,7 @@ def _settings(arguments: argparse.Namespace, directory: Path, is_nsys: bool) -> 
         last=last,
         after=arguments.after,
         seconds=arguments.seconds,
-        backend=("nvtx" if has_gpu() else "ranges") if is_nsys else "torch",
+        backend=_backend(arguments, has_tool),
         functions=arguments.functions,
         step=arguments.step_by,
         max_memory=arguments.max_memory,
@@ -245,13 +273,14 @@ def _answer(directory: Path, facts: dict[str, Any], settings: Settings) -> None:
     from fastprof.runs.facts import step_facts
     from fastprof.runs.nsys import export_problem
     from fastprof.runs.problems import EMPTY_TRACE, has_begun, problems_of
+    from fastprof.runs.rocprof import no_trace
 
     for line in (*problems_of(facts["processes"], settings), *facts["causes"]):
         log(line)
     traces = traces_of(directory)
     recordings = [each for process in facts["processes"] for each in process["recordings"]]
     if settings.backend != "torch" and any(map(has_begun, recordings)) and not traces:
-        log(export_problem(directory))
+        log(no_trace(directory) if settings.backend == "roctx" else export_problem(directory))
     if not traces:
         return
     profile = open_trace(os.path.relpath(traces[0]), copies=True)

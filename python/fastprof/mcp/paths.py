@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from fastprof.errors import BadInputError
 
-_ENDINGS: Final = (".sqlite", ".json", ".json.gz", ".nvvp", ".sql", ".dict")
+_ENDINGS: Final = (".sqlite", ".json", ".json.gz", ".nvvp", ".db", ".rpd", ".sql", ".dict")
 _REPORTS: Final = (".nsys-rep", ".qdrep")
 _SQLITE: Final = b"SQLite format 3\0"
 _MOST_LISTED: Final = 100

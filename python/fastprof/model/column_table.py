@@ -47,6 +47,15 @@ class ColumnInfo:
     on_request: bool = False
 
 
+COUNTER: Final = "counter:"  # with the name of a hardware counter, the key of its column
+
+
+def counter_column(key: str) -> ColumnInfo:
+    """The column of a hardware counter."""
+    header = key.removeprefix(COUNTER)
+    return ColumnInfo(key, header, "number", max(len(header), 12), "counter", on_request=True)
+
+
 def _path(key: str, header: str, kind: ColumnKind, width: int, about: str) -> ColumnInfo:
     return ColumnInfo(key, header, kind, width, about, keeps_end=True, is_long=True)
 

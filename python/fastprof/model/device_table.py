@@ -23,8 +23,9 @@ class DeviceRow(NamedTuple):
     memory : GB; 0 if it does not identify the card
     bandwidth : GB/s
     source : the document with the figures
-    fp64, fp64_tc, fp32, tf32, half, fp8, int8 : dense TFLOP/s (int8: TOP/s), 0 if not supported;
-        fp64_tc, tf32, half, fp8, int8 are those of tensor (matrix) cores; half is fp16 and bf16
+    fp64, fp64_tc, fp32, tf32, half, fp8, int8, fp4 : dense TFLOP/s (int8: TOP/s), 0 if not
+        supported or not in the table; fp64_tc, tf32, half, fp8, int8, fp4 are those of tensor
+        (matrix) cores; half is fp16 and bf16
     """
 
     words: str
@@ -41,6 +42,7 @@ class DeviceRow(NamedTuple):
     half: float
     fp8: float
     int8: float
+    fp4: float = 0.0
 
 
 _WHITE_PAPERS: Final = {
@@ -51,16 +53,20 @@ _WHITE_PAPERS: Final = {
 }
 
 
+_OF_AMD: Final = (("MI", "AMD Instinct"), ("RX ", "AMD Radeon"), ("PRO ", "AMD Radeon"))
+
+
 def _row(line: str) -> DeviceRow:
     words, sizes, teraflops, source = (part.strip() for part in line.split("|"))
     sms, clock, capability, memory, bandwidth = sizes.split()
-    vendor = "AMD Instinct" if source.startswith("MI") else "NVIDIA"
+    vendor = next((name for begin, name in _OF_AMD if source.startswith(begin)), "NVIDIA")
     document = _WHITE_PAPERS.get(source, f"{vendor} {source} data sheet")
     fixed = int(sms), int(clock), capability, int(memory), float(bandwidth), document
     return DeviceRow(words, *fixed, *map(float, teraflops.split()))
 
 
-# Words; SMs, MHz, capability, GB, GB/s; TFLOP/s: fp64, fp64_tc, fp32, tf32, half, fp8, int8; source
+# Words; SMs, MHz, capability, GB, GB/s; TFLOP/s: fp64, fp64_tc, fp32, tf32, half, fp8, int8, fp4;
+# source. MI250 and MI250X: each of the two dies is a GPU. fp4 of NVIDIA is not in the table.
 _TABLE: Final = """
 p100           | 56 1480 6.0 16 732       | 5.3 0 10.6 0 21 0 0                 | P100
 gp100          | 56 1480 6.0 16 732       | 5.3 0 10.6 0 21 0 0                 | Quadro GP100
@@ -122,15 +128,30 @@ mi250x         | 110 1700 gfx90a 64 1638  | 23.9 47.9 23.9 0 191.5 0 191.5      
 mi300x         | 304 2100 gfx942 192 5325 | 81.7 163.4 163.4 653.7 1307.4 2614.9 2614.9 | MI300X
 mi325x         | 304 2100 gfx942 256 6000 | 81.7 163.4 163.4 653.7 1307.4 2614.9 2614.9 | MI325X
 mi300a         | 228 2100 gfx942 128 5300 | 61.3 122.6 122.6 490.3 980.6 1961.2 1961.2 | MI300A
-mi350x         | 256 2200 gfx950 288 8000 | 72.1 0 144.2 0 2310 4620 4620       | MI350X
-mi355x         | 256 2400 gfx950 288 8000 | 78.6 0 157.3 0 2516 5033 5033       | MI355X
+mi350x         | 256 2200 gfx950 288 8000 | 72.1 72.1 144.2 0 2310 4620 4620 9200 | MI350X
+mi355x         | 256 2400 gfx950 288 8000 | 78.6 78.6 157.3 0 2516 5033 5033 10100 | MI355X
+rx 7900 xtx    | 96 2500 gfx1100 24 960   | 1.92 0 61.4 0 122.8 0 122.8         | RX 7900 XTX
+rx 7900 xt     | 84 2400 gfx1100 20 800   | 1.61 0 51.6 0 103 0 103             | RX 7900 XT
+rx 7900 gre    | 80 2245 gfx1100 16 576   | 1.44 0 46 0 92 0 92                 | RX 7900 GRE
+rx 7800 xt     | 60 2430 gfx1101 16 624   | 1.17 0 37.3 0 74.6 0 74.6           | RX 7800 XT
+rx 7700 xt     | 54 2544 gfx1101 12 432   | 1.1 0 35.2 0 70.3 0 70.3            | RX 7700 XT
+rx 7600 xt     | 32 2755 gfx1102 16 288   | 0.71 0 22.6 0 45.1 0 45.1           | RX 7600 XT
+rx 7600        | 32 2655 gfx1102 8 288    | 0.68 0 21.8 0 43.5 0 43.5           | RX 7600
+pro w7900      | 96 2495 gfx1100 48 864   | 1.92 0 61.3 0 122.6 0 122.6         | PRO W7900
+pro w7800      | 70 2499 gfx1100 32 576   | 1.41 0 45.2 0 90.5 0 90.5           | PRO W7800
+pro w7700      | 48 2300 gfx1101 16 576   | 0.88 0 28.3 0 56.5 0 56.5           | PRO W7700
+rx 9070 xt     | 64 2970 gfx1201 16 640   | 0 0 48.7 0 195 389 389              | RX 9070 XT
+rx 9070        | 56 2520 gfx1201 16 640   | 0 0 36.1 0 145 289 289              | RX 9070
+rx 9060 xt     | 32 3130 gfx1200 0 320    | 0 0 25.6 0 103 205 205              | RX 9060 XT
+pro r9700      | 64 2920 gfx1201 32 640   | 0 0 47.8 0 191 383 383              | PRO R9700
 """
 
 ROWS: Final = tuple(_row(line) for line in _TABLE.strip().splitlines())
 
 # Multiply-adds per multiprocessor and clock cycle by compute capability, for GPUs without a row:
-# fp64, fp64_tc, fp32, tf32, half, fp8, int8. Sources: CUDA C++ programming guide, "Throughput of
-# native arithmetic instructions" (fp32, fp64, and all up to 7.0); white papers (tensor cores).
+# fp64, fp64_tc, fp32, tf32, half, fp8, int8, fp4. Sources: CUDA C++ programming guide, "Throughput
+# of native arithmetic instructions" (fp32, fp64, and all up to 7.0); white papers (tensor cores);
+# AMD: white papers of CDNA 2, 3 and 4, and the data sheets above.
 FMA: Final = {
     "3.5": (64, 0, 192, 0, 0, 0, 0),
     "3.7": (64, 0, 192, 0, 0, 0, 0),
@@ -146,6 +167,14 @@ FMA: Final = {
     "9.0": (64, 128, 128, 1024, 2048, 4096, 4096),
     "10.0": (64, 64, 128, 2048, 4096, 8192, 8192),
     "12.0": (2, 0, 128, 256, 512, 1024, 1024),
+    "gfx90a": (64, 128, 64, 0, 512, 0, 512),
+    "gfx942": (64, 128, 128, 512, 1024, 2048, 2048),
+    "gfx950": (64, 64, 128, 0, 2048, 4096, 4096, 8192),
+    "gfx1100": (4, 0, 128, 0, 256, 0, 256),
+    "gfx1101": (4, 0, 128, 0, 256, 0, 256),
+    "gfx1102": (4, 0, 128, 0, 256, 0, 256),
+    "gfx1200": (0, 0, 128, 0, 512, 1024, 1024),
+    "gfx1201": (0, 0, 128, 0, 512, 1024, 1024),
 }
 # GeForce cards accumulate in fp32 at half the rate: capability -> the figures to halve.
 HALVED: Final = {

@@ -20,7 +20,7 @@ from fastprof.model.metadata import GpuFigures
 
 CLOCKS = "peaks are at the vendor's clock: the actual and boost clocks are not recorded"
 
-FIGURES = ("fp64", "fp64_tc", "fp32", "tf32", "half", "fp8", "int8")
+FIGURES = ("fp64", "fp64_tc", "fp32", "tf32", "half", "fp8", "int8", "fp4")
 # The figure of each compute type with tensor cores, and without.
 _TYPES = {
     "fp64": ("fp64_tc", "fp64"),
@@ -29,11 +29,18 @@ _TYPES = {
     "fp16": ("half", "fp32"),
     "bf16": ("half", "fp32"),
     "fp8": ("fp8", "fp32"),
-    "fp4": ("fp4", "fp32"),  # of no GPU in the table
+    "fp4": ("fp4", "fp32"),
     "int8": ("int8", "fp32"),
 }
 # A card with one of these words is a different model from the card without.
-_OTHER_CARD = {"ti", "super", "laptop", "mobile", "max", "ada", "blackwell", "pro", "nvl", "d"}
+_OTHER_CARD = {
+    *("ti", "super", "laptop", "mobile", "max", "ada", "blackwell", "pro", "nvl", "d"),
+    *("xt", "xtx", "gre"),
+}
+# First words of rows of which each is another model.
+_SERIES = ("rtx", "rx", "pro")
+# A GPU of AMD with at most this share of the compute units is a partition of the whole.
+_PARTITION = 0.5
 # Allowed ratio of the recorded size to the nominal size: the GPU reserves some memory.
 _SAME_MEMORY = (0.9, 1.15)
 
@@ -47,8 +54,8 @@ class Device:
     name : str or None
         As given by the file or the user.
     flops : dict of str to float
-        Dense FLOP/s by figure: fp64, fp64_tc, fp32, tf32, half, fp8, int8. Unsupported and unknown
-        figures are absent.
+        Dense FLOP/s by figure: fp64, fp64_tc, fp32, tf32, half, fp8, int8, fp4. Unsupported and
+        unknown figures are absent.
     bandwidth : float or None
         Memory bandwidth in bytes per second.
     capability : str or None
@@ -107,7 +114,24 @@ def find(name: str, memory: int | None = None) -> DeviceRow | None:
         return best
     model = best.words.split()[0]
     same = [row for row in ROWS if row.words.split()[0] == model and _has(row, memory)]
-    return same[0] if same and model != "rtx" else best
+    return same[0] if same and model not in _SERIES else best
+
+
+def find_architecture(told: GpuFigures) -> DeviceRow | None:
+    """The row of a GPU of AMD whose product the file does not name, or None.
+
+    gfx942 is the architecture of MI300A, MI300X, MI308X and MI325X: the only row with the recorded
+    number of compute units and the memory size is taken.
+    """
+    if not told.sms or not told.memory:
+        return None
+    rows = [
+        row
+        for row in ROWS
+        if row.capability == told.capability and row.sms == told.sms and row.memory
+    ]
+    fitting = [row for row in rows if _has(row, told.memory)]
+    return fitting[0] if len(fitting) == 1 else None
 
 
 def resolve(name: str | None, told: GpuFigures | None = None) -> Device:
@@ -120,11 +144,17 @@ def resolve(name: str | None, told: GpuFigures | None = None) -> Device:
     """
     told = told or GpuFigures()
     row = find(name, told.memory) if name else None
+    if row is None and (told.capability or "").startswith("gfx"):
+        row = find_architecture(told)
     if row is not None:
+        share, source = _share(row, told), row.source
+        if share < 1:
+            source = f"{source}, for {told.sms} of {row.sms} compute units"
         flops = {
-            figure: round(getattr(row, figure) * 1e12) for figure in FIGURES if getattr(row, figure)
+            figure: round(getattr(row, figure) * share * 1e12)
+            for figure in FIGURES
+            if getattr(row, figure)
         }
-        source = row.source
     else:
         flops, source = _derived(name or "", told), "the file's multiprocessors and clock"
     bandwidth: float | None = told.bandwidth or None
@@ -157,7 +187,7 @@ def _others(
 
 def peaks_text(device: Device) -> str:
     """One line: the GPU, its peaks and bandwidth, and their sources."""
-    shown = {"fp32": "fp32", "tf32": "tf32", "half": "fp16 and bf16", "fp8": "fp8"}
+    shown = {"fp32": "fp32", "tf32": "tf32", "half": "fp16 and bf16", "fp8": "fp8", "fp4": "fp4"}
     parts: dict[str, list[str]] = {}
     for figure, name in shown.items():
         if figure in device.flops:
@@ -186,6 +216,12 @@ def _has(row: DeviceRow, memory: int) -> bool:
     return not row.memory or low <= memory / (row.memory * 1e9) <= high
 
 
+def _share(row: DeviceRow, told: GpuFigures) -> float:
+    """The share of the compute units of AMD's whole GPU that a partition of it has."""
+    share = (told.sms or row.sms) / row.sms
+    return share if row.capability.startswith("gfx") and share <= _PARTITION else 1.0
+
+
 def _derived(name: str, told: GpuFigures) -> dict[str, float]:
     """FLOP/s from multiprocessors, clock and compute capability; empty if one is unknown."""
     rates = FMA.get(told.capability or "")
@@ -193,7 +229,7 @@ def _derived(name: str, told: GpuFigures) -> dict[str, float]:
         return {}
     flops = {
         figure: 2.0 * rate * told.sms * told.clock
-        for figure, rate in zip(FIGURES, rates, strict=True)
+        for figure, rate in zip(FIGURES, rates, strict=False)
         if rate
     }
     if "geforce" in name.lower():
@@ -225,7 +261,7 @@ def with_figures(
     gpu : name of a row of the table, such as "H100" or "A100 80GB"; replaces all figures but the
         multiprocessors in the file
     peak : TFLOP/s by figure, such as "bf16=312,fp32=19.5" or {"bf16": 312}; fp64, fp64_tc, fp32,
-        tf32, fp16 (also bf16), fp8, int8; bw is the bandwidth
+        tf32, fp16 (also bf16), fp8, int8, fp4; bw is the bandwidth
     bandwidth : GB/s
 
     Raises

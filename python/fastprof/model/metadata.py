@@ -52,9 +52,15 @@ class ProfilerSteps:
 FORMATS: Final = {
     "nsys": "Nsight Systems export",
     "nvprof": "NVProf file",
+    "rocpd": "rocpd database",
+    "rpd": "rocmProfileData file",
     "kineto": "torch.profiler trace",
+    "rocprof": "rocprofv3 JSON",
     "dict": "dict lines",
 }
+
+# Those of AMD's profilers.
+OF_AMD: Final = ("rocpd", "rpd", "rocprof")
 
 # Further values of Memory.device_type, for kinds of memory that only Nsight Systems records.
 MANAGED: Final = 1000  # of CPU and GPU
@@ -185,7 +191,7 @@ class About:
     Attributes
     ----------
     format : str
-        nsys, nvprof, kineto or dict.
+        nsys, nvprof, rocpd, rpd, kineto, rocprof or dict.
     tool : str or None
         The program that wrote the file.
     tool_version, schema_version : str or None

@@ -85,8 +85,8 @@ def messages_of(lookups: Lookups, read_payloads: Callable[[], HostEvents]) -> Me
     The message is that of the profiler's record of the call, of the operator's arguments, or of
     NCCL's ranges, whichever has sizes; without any, that of the kernel's name.
 
-    read_payloads : reads the ranges with payloads; called for exports of Nsight Systems whose
-        operators lack sizes or groups
+    read_payloads : reads the ranges with payloads; called for exports of Nsight Systems and
+        databases of rocprofv3 whose operators lack sizes or groups
     """
     names, _ = lookups.names
     rows = np.flatnonzero(names.fits(lambda name: ops.classify(name).kind == COMMUNICATION))
@@ -104,7 +104,7 @@ def messages_of(lookups: Lookups, read_payloads: Callable[[], HostEvents]) -> Me
     if lookups.trace.kernels.configs.annotation is not None:
         of_rows = _annotated(of_rows, notes_of(lookups.trace).take(rows))
     groups = np.full(len(rows), -1, np.int32)
-    if lookups.trace.about.format == "nsys" and any(
+    if lookups.trace.about.format in _WITH_PAYLOADS and any(
         message.size is None or message.group is None for message in results
     ):
         own = _launched(lookups, rows, read_payloads())
@@ -200,6 +200,7 @@ _TIMES_RANKS: Final = {
     ALL_TO_ALL: (True, True),
 }
 _NONE: Final = -1
+_WITH_PAYLOADS: Final = ("nsys", "rocpd")
 
 
 class LaunchedBy(NamedTuple):

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, TypeVar
 from fastprof._system.threads import computed_once
 from fastprof.errors import UnknownColumnError
 from fastprof.model.arrays import Bools, Int64
+from fastprof.model.column_table import COUNTER
 from fastprof.model.columns import Column
 from fastprof.model.devices import Device
 from fastprof.model.heading import unknown_name
 from fastprof.model.metadata import About, Memory
+from fastprof.profile.counters import Counters, column_of
 from fastprof.profile.coverage import Contents, Coverage
 from fastprof.profile.facts import devices_of
 from fastprof.profile.instances import ApiCalls, HostEvents, RangeInstances, Synchronisations
@@ -109,14 +111,29 @@ class ProfileData:
 
     @property
     def memory_events(self) -> Memory:
-        """Allocations and frees; those of Nsight Systems are read with `ranges`.
+        """Allocations and frees; those of Nsight Systems and rocprofv3 are read with `ranges`.
 
         torch.profiler records them with `profile_memory=True`, Nsight Systems with
-        `--cuda-memory-usage=true`. Empty if none were recorded.
+        `--cuda-memory-usage=true`, rocprofv3 with `--memory-allocation-trace`. Empty if none were
+        recorded.
         """
-        if self.about.format != "nsys":
+        if self.about.format not in ("nsys", "rocpd"):
             return self.about.memory
         return self.source.timeline.memory
+
+    @property
+    def counters(self) -> Counters:
+        """Hardware counters of kernels, which rocprofv3 records with `--pmc`, by name.
+
+        float64 [kernels], NaN for kernels without the counter; empty if none were recorded. The
+        first use reads the file again.
+
+        Raises
+        ------
+        BadInputError
+            The file has changed since it was read.
+        """
+        return self.source.counters
 
     @property
     def paths(self) -> Paths:
@@ -221,13 +238,18 @@ class ProfileData:
     def column(self, name: str) -> Column:
         """A column in its compact form: Ints, RepeatedInts, Values or Lists (fastprof.model).
 
-        `column.at(row)` is the value of one row, None where unknown.
+        `column.at(row)` is the value of one row, None where unknown. `counter:NAME` is a hardware
+        counter of `counters`.
 
         Raises
         ------
+        ReportError
+            There is no counter of that name.
         UnknownColumnError
             There is no column of that name; the message names the nearest. It is a KeyError.
         """
+        if name.startswith(COUNTER):
+            return column_of(self.counters, name)
         if name not in self.available:
             raise UnknownColumnError(unknown_name("column", name, list(self.available)))
         return self.source.column(name)

@@ -23,6 +23,7 @@ from fastprof.profile import api_classes as kernel_types
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.calls import CallsOfKernels
 from fastprof.profile.cells import KernelCells, bits, lookups_of_cells, numbered, partition, sums
+from fastprof.profile.counters import Counters
 from fastprof.profile.coverage import Contents, Coverage, RowCalls, contents_of, cover
 from fastprof.profile.instances import HostEvents, Threads, host_events_of
 from fastprof.profile.lookups import Lookups
@@ -44,6 +45,7 @@ class TraceSource(ProfileSource):
 
     read_times : reads the timeline from the file of the trace
     read_events : reads further events of the host by name, None if the format has none
+    read_counters : reads the hardware counters of kernels
     """
 
     of_costs = (
@@ -59,13 +61,14 @@ class TraceSource(ProfileSource):
         read_times: Callable[[Trace, Attribution], Timeline],
         read_events: Callable[[str], RecordedEvents | None],
         read_samples: Callable[[], GpuSamples | None],
+        read_counters: Callable[[], Counters],
     ) -> None:
         super().__init__(
             trace.name, trace.about, trace.warnings, len(trace.kernels), COLUMNS + TRACE_COLUMNS
         )
         self._trace, self._attribution, self.lines = trace, attribution, lines
         self._lookups = Lookups(trace, attribution, lines)
-        self._readers = read_times, read_events, read_samples
+        self._readers = read_times, read_events, read_samples, read_counters
         self._host_events: dict[str, HostEvents] = {}
 
     def _copy(self) -> TraceSource:
@@ -151,6 +154,11 @@ class TraceSource(ProfileSource):
     def gpu_samples(self) -> GpuSamples | None:
         """As in ProfileSource."""
         return self._readers[2]()
+
+    @computed_once
+    def counters(self) -> Counters:
+        """As in ProfileSource."""
+        return self._readers[3]()
 
     @computed_once
     def paths(self) -> Paths:

@@ -22,6 +22,7 @@ from fastprof.ops.user import load_packages
 from fastprof.profile import checks
 from fastprof.profile.callpath.attribution import Attribution, attribute
 from fastprof.profile.callpath.nesting import nest
+from fastprof.profile.counters import Counters
 from fastprof.profile.data import ProfileData
 from fastprof.profile.from_trace import TraceSource
 from fastprof.profile.source import ProfileSource
@@ -38,6 +39,7 @@ from fastprof.readers.beside import compiled_beside
 from fastprof.readers.detect import (
     FileFormat,
     detect_trace,
+    read_counters,
     read_gpu_samples,
     read_host_events,
     read_timeline,
@@ -194,7 +196,10 @@ def _load(
         take(attribution.node_of_frame, attribution.frame_of_kernel),
     )
     file = SameFile(path, name)
-    readers = _reader_of_times(file, *kept), _reader_of_events(file), _reader_of_samples(file)
+    counters = partial(_read_counters, file, copies)
+    readers = (
+        _reader_of_times(file, *kept), _reader_of_events(file), _reader_of_samples(file), counters,
+    )  # fmt: skip
     source = TraceSource(trace, attribution, lines, *readers)
     return kind(source, _recounter(file, copies), summary)
 
@@ -300,6 +305,14 @@ def _read_again(file: SameFile) -> Recorded:
     recorded = read_timeline(file.path)
     file.check()
     return recorded
+
+
+def _read_counters(file: SameFile, copies: bool) -> Counters:
+    """Hardware counters from the file."""
+    file.check()
+    counters = read_counters(file.path, copies)
+    file.check()
+    return counters
 
 
 def _reader_of_events(file: SameFile) -> Callable[[str], RecordedEvents | None]:

@@ -10,7 +10,7 @@ from fastprof._system.classes import dataclass
 from fastprof._system.regex import regex
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.markers.meaning import EVALUATE
-from fastprof.model.metadata import About
+from fastprof.model.metadata import OF_AMD, About
 from fastprof.ops.kernels import classify
 
 TRAINING: Final = "torch training"
@@ -315,7 +315,8 @@ def _own(about: About, names: _Names) -> Program:
         return Program(OTHER, "Python", f"process {python[:_SHOWN]}") if own else Program()
     if not names.kernels or not (hosts or any(_is_signature(text) for text in own)):
         return Program()
-    is_amd = any(re.search(r"AMD|Radeon|Instinct|\bgfx", text) for text in about.gpus.values())
+    names_amd = (re.search(r"AMD|Radeon|Instinct|\bgfx", text) for text in about.gpus.values())
+    is_amd = about.format in OF_AMD or any(names_amd)
     evidence = [f"kernel {own[0][:_SHOWN]}"] if own else []
     evidence += [f"process {hosts[0][:_SHOWN]}"] if hosts else []
     kind, name = (HIP, "HIP C++") if is_amd else (CUDA, "CUDA C++")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from heapq import nsmallest
 
-from fastprof.model.metadata import About
+from fastprof.model.metadata import OF_AMD, About
 from fastprof.profile.coverage import Contents, Coverage, Without
 from fastprof.profile.program import CUDA, HIP, SERVING, WITH_OPERATORS
 
@@ -16,6 +16,7 @@ _MAX_NAMES = 3
 
 _EMIT = "wrap the run in torch.autograd.profiler.emit_nvtx(record_shapes=True)"
 _NSYS = "record with nsys profile -t cuda,nvtx"
+_ROCPROF = "rocprofv3 --runtime-trace"
 _WHOLE_STEPS = "record whole steps, forward and backward"
 
 # Advice for files that contain none of it.
@@ -47,6 +48,12 @@ _MISSING["nvprof"] = {
     "kernels": "no kernels: record again, and synchronize the GPU before the recording ends",
     "range": f"no ranges: {_EMIT}",
 }
+for _amd in OF_AMD:
+    _MISSING[_amd] = {
+        **_MISSING["nsys"],
+        "kernels": f"no kernels: record with {_ROCPROF}, and let the program end by itself",
+        "range": f"no ranges: {_EMIT}, and record with {_ROCPROF}",
+    }
 # How programs without PyTorch open ranges.
 _IN_PYTHON = "open ranges with nvtx.annotate of the package nvtx"
 _OWN_RANGES = {
@@ -89,6 +96,11 @@ _REST = {
 }
 for _texts in _REST.values():
     _texts.setdefault("nvprof", _texts["nsys"])
+    for _format in OF_AMD:
+        _texts.setdefault(_format, _texts["nsys"])
+_REST["launch"] |= dict.fromkeys(
+    OF_AMD, f"launches not in the file: record with {_ROCPROF}, from some iterations earlier on"
+)
 
 # Advice for files that lack the GPU work of launches.
 _LOST = {
@@ -107,6 +119,16 @@ _REPLAYS = (
 )
 _DICT = "not in dict lines: run fastprof info on the original trace"
 _DICT_REPORT = "no {} in these dict lines: use the original trace"
+
+
+def recorder_of_calls(about: About, ranges: bool = False) -> str:
+    """The command that records API calls for a trace of this format.
+
+    ranges : it records ranges too
+    """
+    if about.format in OF_AMD:
+        return _ROCPROF
+    return f"nsys profile -t cuda{',nvtx' * ranges}"
 
 
 def advice(about: About, contents: Contents, coverage: Coverage) -> dict[str, list[str]]:
@@ -199,7 +221,8 @@ def _on_ranges(about: About, contents: Contents, depth: str) -> str | None:
     if depth != "range":
         return None
     own = f"no ranges: {_OWN_RANGES.get(contents.program.kind, _IN_PYTHON)}"
-    return f"{own}, and {_NSYS}" if about.format == "nsys" else own
+    is_known = about.format in ("nsys", *OF_AMD)
+    return f"{own}, and record with {recorder_of_calls(about, ranges=True)}" if is_known else own
 
 
 def _of_engine(contents: Contents, depth: str) -> str | None:

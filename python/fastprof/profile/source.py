@@ -19,6 +19,7 @@ from fastprof.profile.calls import CallsOfKernels
 from fastprof.profile.cells import KernelCells
 from fastprof.profile.checks import Totals
 from fastprof.profile.collectives import Messages
+from fastprof.profile.counters import Counters
 from fastprof.profile.coverage import Contents, Coverage
 from fastprof.profile.instances import HostEvents
 from fastprof.profile.range_columns import Paths, RangeColumns
@@ -174,6 +175,11 @@ class ProfileSource(ABC):
             The file has changed, or it is dict lines, which contain neither.
         """
         raise self._lacks("ranges and API calls")
+
+    @property
+    def counters(self) -> Counters:
+        """Hardware counters of kernels, by name, [kernels], NaN where a kernel has none."""
+        return {}
 
     def omit_host(self, why: str) -> None:
         """Let `timeline` contain nothing, and `host_omitted` say why.

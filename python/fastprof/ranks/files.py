@@ -19,6 +19,8 @@ _ENDINGS: Final = (
     (".sqlite", ".nsys-rep", ".qdrep"),
     (".json", ".json.gz"),
     (".nvvp",),
+    (".db",),
+    (".rpd",),
 )
 
 _FACTS: Final = "run.json"  # what `fastprof run` knows about the run
@@ -35,8 +37,8 @@ def find(
         Files with any name, and directories, which are searched recursively.
     pattern : str, optional
         Glob pattern of file names in directories: `*.pt.trace.json.gz`. By default names end in
-        .sqlite, .nsys-rep, .qdrep, .json, .json.gz or .nvvp, and an export is preferred to the
-        report next to it.
+        .sqlite, .nsys-rep, .qdrep, .json, .json.gz, .nvvp, .db or .rpd, and an export is preferred
+        to the report next to it.
 
     Returns
     -------

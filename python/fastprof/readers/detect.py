@@ -6,6 +6,7 @@ import os
 from collections.abc import Set
 from enum import Enum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fastprof._system import memory
 from fastprof._system.classes import dataclass
@@ -16,18 +17,26 @@ from fastprof.readers.beside import unrecorded_beside
 from fastprof.readers.dict_lines import looks_like_dict_lines
 from fastprof.readers.nsys import schema as nsys_schema
 from fastprof.readers.nvprof import schema as nvprof_schema
+from fastprof.readers.rocpd import rpd_schema
+from fastprof.readers.rocpd import schema as rocpd_schema
 from fastprof.readers.sqlite.database import EXPORT_AGAIN, Database, Progress
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 _SQLITE_MAGIC = b"SQLite format 3\0"
 # The rest of the line is the version of nsys: 2026@4@1@191-264138605071v0.
 _REPORT_MAGIC = b"NVIDIA Tegra Profiler Report"
 _REPORT_SUFFIXES = (".nsys-rep", ".qdrep")
 _GZIP_MAGIC = b"\x1f\x8b"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_ROCPROF_KEY = b'"rocprofiler-sdk-tool"'
 _HEAD_SIZE = 4096
 
 
 class FileFormat(Enum):
-    """The format of a file. SQLite files are exports of nsys, or files of NVProf."""
+    """The format of a file. SQLite files are of nsys, NVProf or rocprofv3."""
 
     DICT_LINES = "dict lines"
     NSYS_REPORT = "Nsight Systems report"
@@ -35,6 +44,7 @@ class FileFormat(Enum):
     SQLITE = "SQLite database"
     JSON = "trace of torch.profiler"
     GZIP_JSON = "compressed trace of torch.profiler"
+    ROCPROF_JSON = "JSON of rocprofv3"
     SNAPSHOT = "memory snapshot of torch"
 
 
@@ -50,6 +60,11 @@ class InputFile:
     def name(self) -> str:
         """The path in messages."""
         return os.fsdecode(self.path)
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether it is gzipped."""
+        return self.head.startswith(_GZIP_MAGIC)
 
     def exported(self, progress: Progress | None = None) -> tuple[InputFile, list[str]]:
         """The SQLite export of a report or directory of Nsight Systems, and notices for the user.
@@ -119,14 +134,28 @@ def _format_of(head: bytes, name: str) -> FileFormat | None:
     if head.startswith(_SQLITE_MAGIC):
         return FileFormat.SQLITE
     if head.lstrip().startswith((b"{", b"[")):
-        return FileFormat.JSON
+        return _json_format(head, FileFormat.JSON)
     from fastprof.readers.torch_snapshot import MAGIC
 
     if head.startswith(MAGIC):
         return FileFormat.SNAPSHOT
     if name.lower().endswith(_REPORT_SUFFIXES):
         return FileFormat.NSYS_REPORT
-    return FileFormat.GZIP_JSON if head.startswith(_GZIP_MAGIC) else None
+    return _json_format(head, FileFormat.GZIP_JSON) if head.startswith(_GZIP_MAGIC) else None
+
+
+def _json_format(head: bytes, other: FileFormat) -> FileFormat:
+    """The format of JSON text, by its first key: that of rocprofv3, or else `other`."""
+    if head.startswith(_GZIP_MAGIC):
+        import zlib
+
+        try:
+            head = zlib.decompressobj(wbits=31).decompress(head, _HEAD_SIZE)
+        except zlib.error:
+            return other
+    begin = head.removeprefix(_BYTE_ORDER_MARK).lstrip()
+    is_rocprof = begin[:1] == b"{" and begin[1:].lstrip().startswith(_ROCPROF_KEY)
+    return FileFormat.ROCPROF_JSON if is_rocprof else other
 
 
 def read_head(path: str | os.PathLike[str]) -> bytes:
@@ -179,39 +208,73 @@ def read_trace(
         recording = _read_sqlite(file, progress, copies, captures, host)
         recording.about.unrecorded = unrecorded_beside(path) or recording.about.unrecorded
     else:
-        compressed = file.format is FileFormat.GZIP_JSON
-        memory.require(file.name, memory_of_json(file.path, compressed))
-        from fastprof.readers.kineto.reader import read
-
-        recording = read(file.path, copies, progress, captures)
+        memory.require(file.name, memory_of_json(file.path, file.is_compressed))
+        recording = _read_json(file, progress, copies, captures)
     recording.name = os.fsdecode(path)
     recording.warnings[:0] = notices
     return recording
+
+
+def _read_json(
+    file: InputFile, progress: Progress | None, copies: bool, captures: bool
+) -> Recording:
+    if file.format is FileFormat.ROCPROF_JSON:
+        from fastprof.readers.rocpd import json_reader as rocprof
+
+        return rocprof.read(file.path, copies, progress)
+    from fastprof.readers.kineto import reader as kineto
+
+    return kineto.read(file.path, copies, progress, captures)
 
 
 def _read_sqlite(
     file: InputFile, progress: Progress | None, copies: bool, captures: bool, host: bool
 ) -> Recording:
     with Database(file.path, progress) as database:
-        is_nsys = nsys_schema.recognises(database.tables)
-        if not is_nsys and not nvprof_schema.recognises(database.tables):
-            raise _unknown_tables(database)
+        tool = _tool_of(database)
         memory.require(database.name, memory_of_database(database, copies))
-        database.announce((_WORK | _COPIES | _CALLS | _RANGES.keys()) & database.tables.keys())
-        if is_nsys:
+        database.announce(_large_tables(database))
+        if tool == _NSYS:
             from fastprof.readers.nsys import reader as nsys
 
             recording = nsys.read(database, copies, captures, host)
-        else:
+        elif tool == _NVPROF:
             from fastprof.readers.nvprof import reader as nvprof
 
             recording = nvprof.read(database, copies)
+        elif tool == _RPD:
+            from fastprof.readers.rocpd import rpd
+
+            recording = rpd.read(database, copies)
+        else:
+            from fastprof.readers.rocpd import reader as rocpd
+
+            recording = rocpd.read(database, copies, host)
         recording.about.read_by = database.read_by
         return recording
 
 
+_NSYS, _NVPROF, _ROCPD, _RPD = "nsys", "nvprof", "rocpd", "rpd"
+
+
+def _tool_of(database: Database) -> str:
+    """The format of a database, by its tables.
+
+    Raises
+    ------
+    BadInputError
+        The tables are of no known format.
+    """
+    schemas = {_NSYS: nsys_schema, _NVPROF: nvprof_schema, _ROCPD: rocpd_schema}
+    schemas[_RPD] = rpd_schema
+    for tool, schema in schemas.items():
+        if schema.recognises(database.tables):
+            return tool
+    raise _unknown_tables(database)
+
+
 def read_timeline(path: str | os.PathLike[str]) -> Recorded:
-    """Read the ranges and all API calls of an export of nsys or a file of NVProf, with their times.
+    """Read the ranges and all API calls of an SQLite database, with their times.
 
     Raises
     ------
@@ -221,17 +284,22 @@ def read_timeline(path: str | os.PathLike[str]) -> Recorded:
     file, _ = detect_trace(path).exported()
     with Database(file.path) as database:
         memory.require(database.name, memory_of_database(database, False))
-        if nsys_schema.recognises(database.tables):
+        tool = _tool_of(database)
+        if tool == _NSYS:
             from fastprof.readers.nsys import timeline as of_nsys
 
             return of_nsys.read(database)
+        if tool == _ROCPD:
+            from fastprof.readers.rocpd import reader as of_rocpd
+
+            return of_rocpd.read_timeline(database)
         from fastprof.readers.nvprof import timeline as of_nvprof
 
         return of_nvprof.read(database)
 
 
 def read_host_events(path: str | os.PathLike[str], name: str) -> RecordedEvents | None:
-    """Read events that only Nsight Systems records; None for other formats.
+    """Read events that Nsight Systems records, and rocprofv3 as far as payloads; else None.
 
     name : os_calls, cpu_samples, cpu_switches or payloads
 
@@ -244,11 +312,37 @@ def read_host_events(path: str | os.PathLike[str], name: str) -> RecordedEvents 
     if file.format is not FileFormat.SQLITE:
         return None
     with Database(file.path) as database:
-        if not nsys_schema.recognises(database.tables):
-            return None
-        from fastprof.readers.nsys.host_events import READERS
+        tool = _tool_of(database)
+        if tool == _NSYS:
+            from fastprof.readers.nsys.host_events import READERS
 
-        return READERS[name](database)
+            return READERS[name](database)
+        if tool == _ROCPD and name == "payloads":
+            from fastprof.readers.rocpd.host_events import payload_events
+
+            return payload_events(database)
+        return None
+
+
+def read_counters(path: str | os.PathLike[str], copies: bool) -> dict[str, npt.NDArray[np.float64]]:
+    """Read hardware counters of kernels, which only rocpd databases have, by name.
+
+    copies : whether copies were read, which then are rows like kernels
+
+    Raises
+    ------
+    BadInputError
+        The file cannot be read, is damaged, or is not a trace.
+    """
+    file, _ = detect_trace(path).exported()
+    if file.format is not FileFormat.SQLITE:
+        return {}
+    with Database(file.path) as database:
+        if _tool_of(database) != _ROCPD:
+            return {}
+        from fastprof.readers.rocpd import counters
+
+        return counters.read(database, copies)
 
 
 def read_gpu_samples(path: str | os.PathLike[str]) -> GpuSamples | None:
@@ -275,7 +369,8 @@ def _unknown_tables(database: Database) -> BadInputError:
     tables = ", ".join(sorted(database.tables)[:6]) or "no tables"
     return BadInputError(
         f"{database.name}: neither an Nsight Systems export (no table StringIds) nor an NVProf "
-        f"file (no table StringTable); found {tables}. "
+        f"file (no table StringTable) nor a rocpd database (no table rocpd_region_... or "
+        f"rocpd_op); found {tables}. "
         "Record with: nsys profile -t cuda,nvtx, then nsys export --type sqlite"
     )
 
@@ -288,22 +383,43 @@ def _unknown(head: bytes) -> str:
 
 
 # Tables and their share of a work item or range per row. NVProf has two rows per range.
-_WORK = {nsys_schema.KERNELS, nsys_schema.GRAPHS, *nvprof_schema.KERNELS}
+_WORK = {nsys_schema.KERNELS, nsys_schema.GRAPHS, *nvprof_schema.KERNELS, rpd_schema.OPS}
 _COPIES = {*nvprof_schema.COPIES, nvprof_schema.SETS}
-_RANGES = {**dict.fromkeys(nsys_schema.RANGES, 1.0), nvprof_schema.MARKERS: 0.5}
+_RANGES = {
+    **dict.fromkeys(nsys_schema.RANGES, 1.0), nvprof_schema.MARKERS: 0.5, rpd_schema.CALLS: 1.0,
+}  # fmt: skip
 _CALLS = {nsys_schema.LAUNCHES, *nvprof_schema.LAUNCHES}
 _MIN_ROW = 30  # bytes per row in a file
 
 
 def memory_of_database(database: Database, copies: bool) -> float:
     """Bytes for the kernels and ranges of an open database."""
-    work = _rows(database, _WORK | _COPIES if copies else _WORK)
+    work = _rows(database, _work(database) | _copies(database) if copies else _work(database))
     return work * memory.OF_KERNEL + _ranges(database) * memory.OF_RANGE
 
 
 def contents_of(database: Database) -> tuple[float, float, float]:
     """How many items of GPU work, ranges and API calls an open database has at most."""
-    return _rows(database, _WORK | _COPIES), _ranges(database), _rows(database, _CALLS)
+    work = _work(database) | _copies(database)
+    calls = _CALLS | rocpd_schema.tables_of(database.tables, rocpd_schema.REGIONS)
+    return _rows(database, work), _ranges(database), _rows(database, calls)
+
+
+def _work(database: Database) -> set[str]:
+    return _WORK | rocpd_schema.tables_of(database.tables, rocpd_schema.DISPATCHES)
+
+
+def _copies(database: Database) -> set[str]:
+    return _COPIES | rocpd_schema.tables_of(database.tables, rocpd_schema.COPIES)
+
+
+def _large_tables(database: Database) -> set[str]:
+    """The tables that are read row by row."""
+    tables = database.tables.keys()
+    others = (rocpd_schema.REGIONS, rocpd_schema.EVENTS)
+    of_rocpd = [rocpd_schema.tables_of(tables, base) for base in others]
+    known = _work(database) | _copies(database) | _CALLS | _RANGES.keys()
+    return known.union(*of_rocpd) & tables
 
 
 def _rows(database: Database, tables: Set[str]) -> float:
@@ -313,7 +429,9 @@ def _rows(database: Database, tables: Set[str]) -> float:
 
 
 def _ranges(database: Database) -> float:
-    return sum(share * _rows(database, {table}) for table, share in _RANGES.items())
+    of_rocpd = rocpd_schema.tables_of(database.tables, rocpd_schema.REGIONS)
+    known = sum(share * _rows(database, {table}) for table, share in _RANGES.items())
+    return known + _rows(database, of_rocpd)
 
 
 def memory_of_dict_lines(path: str | os.PathLike[str]) -> float:

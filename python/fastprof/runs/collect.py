@@ -22,6 +22,7 @@ from fastprof.page.ranks import page_of_ranks
 from fastprof.readers.beside import COMPILED
 from fastprof.runs.directory import PAGE
 from fastprof.runs.facts import NOW, STATUS, snapshot_of
+from fastprof.runs.rocprof import name_traces
 
 _COMPRESSION = 4
 _PIECE = 1 << 20  # bytes
@@ -60,6 +61,7 @@ def collect(directory: Path) -> list[dict[str, Any]]:
                 with suppress(OSError):  # there is none
                     os.replace(snapshot_of(Path(recording["path"])), snapshot_of(final))
                 recording["path"] = final.name
+    name_traces(directory, reports)
     map_on_threads(_compress, moves, usable_cores())
     _trim_logs(directory / COMPILED)
     return reports

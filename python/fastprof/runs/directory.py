@@ -17,7 +17,7 @@ from fastprof.readers.beside import FACTS, facts_in
 HOME = "fastprof-runs"
 PAGE = "report.html"
 # trace-2.rank0.json.gz: the second recording of rank 0.
-_TRACE = regex(r"trace(?:-(\d+))?(?:\.rank(\d+))?(\.json|\.json\.gz|\.sqlite)$")
+_TRACE = regex(r"trace(?:-(\d+))?(?:\.rank(\d+))?(\.json|\.json\.gz|\.sqlite|\.db)$")
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ def facts_of(command: Sequence[str], recorder: Sequence[str]) -> dict[str, Any]:
     Parameters
     ----------
     command : the program with its arguments
-    recorder : the command line of nsys before the program; empty for torch.profiler
+    recorder : the command line of nsys or rocprofv3 before the program; empty for torch.profiler
     """
     return {
         "fastprof": __version__,
@@ -98,7 +98,8 @@ class Settings:
     first, last : the steps to record, from 0: `first` up to, not including, `last`
     after : s to wait before recording, None to count steps
     seconds : s to record, None to count steps
-    backend : "torch" or "nvtx", see `fastprof.capture`; "ranges" for nsys without a GPU
+    backend : "torch" or "nvtx", see `fastprof.capture`; "ranges" for nsys without a GPU, "roctx"
+        for rocprofv3
     functions : also record function names, see `fastprof.init`
     step : what ends a step: "auto", "optimizer" or "call"
     max_memory : bytes that the process may grow by while it is recorded; None: see `Recording`

@@ -18,6 +18,7 @@ from fastprof.errors import BadInputError
 from fastprof.readers.beside import COMPILED
 from fastprof.runs.facts import NOW, PID, STATUS, VARIABLE, Settings
 from fastprof.runs.nsys import started
+from fastprof.runs.rocprof import words_before
 
 # Variables of torch: the folder of the structured log, nodes of kernels in it, the debug mode.
 _LOG, _PROVENANCE, _DEBUG = "TORCH_TRACE", "INDUCTOR_PROVENANCE", "TORCH_COMPILE_DEBUG"
@@ -63,7 +64,7 @@ def environment(settings: Settings) -> dict[str, str]:
     }
 
 
-def run_program(command: Sequence[str], settings: Settings, nsys: Sequence[str] = ()) -> int:
+def run_program(command: Sequence[str], settings: Settings, before: Sequence[str] = ()) -> int:
     """Run the program with our stdin, stdout and stderr, and return its exit code.
 
     Signals go to the program, except SIGUSR2, which asks it for a recording. If a signal ended the
@@ -73,7 +74,7 @@ def run_program(command: Sequence[str], settings: Settings, nsys: Sequence[str] 
     ----------
     command : the program with its arguments
     settings : what to record
-    nsys : the words of nsys, if it starts the program
+    before : the words of nsys or rocprofv3, if it starts the program
 
     Raises
     ------
@@ -85,8 +86,11 @@ def run_program(command: Sequence[str], settings: Settings, nsys: Sequence[str] 
     with ExitStack() as stack:
         try:
             with deferred():
-                if nsys:
-                    running = stack.enter_context(started(nsys, command, directory, variables))
+                if before and settings.backend == "roctx":
+                    words = words_before(before, command, settings.directory, variables)
+                    running = subprocess.Popen([*words, *command], env=variables)
+                elif before:
+                    running = stack.enter_context(started(before, command, directory, variables))
                 else:
                     running = subprocess.Popen(list(command), env=variables)
         except OSError as error:

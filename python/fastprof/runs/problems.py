@@ -9,7 +9,8 @@ from fastprof.runs.condition import causes_of, never_held
 from fastprof.runs.facts import TRAINING_CALLS, Settings
 
 EMPTY_TRACE = (
-    "the trace has no ranges and no kernels: the program ended before nsys received them; record "
+    "the trace has no ranges and no kernels: the program ended before the profiler received them; "
+    "record "
     "steps that are not the last, with --steps"
 )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from fastprof.errors import UnknownColumnError
-from fastprof.model.column_table import COLUMN_OF_KEY, ColumnInfo
+from fastprof.model.column_table import COLUMN_OF_KEY, COUNTER, ColumnInfo, counter_column
 
 DEFAULT_KEYS = "idx,dir,sub,mod,op,kernel,params,sil"
 
@@ -21,11 +21,15 @@ def select(keys: str | Iterable[str]) -> list[ColumnInfo]:
         A key is unknown, or the list is empty.
     """
     names = [key.strip() for key in keys.split(",")] if isinstance(keys, str) else list(keys)
-    unknown = [name for name in names if name not in COLUMN_OF_KEY]
+    unknown = [name for name in names if name not in COLUMN_OF_KEY and not _is_counter(name)]
     if unknown or not names:
         what = ", ".join(map(repr, unknown)) or "(none)"
         raise UnknownColumnError(f"unknown column {what}; valid columns: {','.join(COLUMN_OF_KEY)}")
-    return [COLUMN_OF_KEY[name] for name in names]
+    return [counter_column(name) if _is_counter(name) else COLUMN_OF_KEY[name] for name in names]
+
+
+def _is_counter(name: str) -> bool:
+    return name.startswith(COUNTER) and len(name) > len(COUNTER)
 
 
 def cell_text(column: ColumnInfo) -> Callable[[Any], str]:

@@ -7,9 +7,9 @@ from libc.stdint cimport int32_t, int64_t, uintptr_t
 from libc.stdlib cimport free
 
 from fastprof._core.fp_column cimport (
-    FP_COLUMN_I32, FP_COLUMN_I64, FP_COLUMN_KEY, FP_COLUMN_LENGTH, FP_COLUMN_RANGE, FP_COLUMN_TEXT,
-    FP_MAX_COLUMNS, fp_column, fp_column_range_name, fp_columns, fp_row_filter, fp_scratch,
-    fp_together,
+    FP_COLUMN_I32, FP_COLUMN_I64, FP_COLUMN_KEY, FP_COLUMN_LENGTH, FP_COLUMN_MESSAGE,
+    FP_COLUMN_RANGE, FP_COLUMN_TEXT, FP_MAX_COLUMNS, fp_column, fp_column_is_range,
+    fp_column_range_name, fp_columns, fp_row_filter, fp_scratch, fp_together,
 )
 from fastprof._core.fp_keys cimport fp_keys, fp_keys_find
 from fastprof._core.fp_names cimport fp_names_bytes
@@ -24,12 +24,14 @@ KEY = FP_COLUMN_KEY
 TEXT = FP_COLUMN_TEXT
 LENGTH = FP_COLUMN_LENGTH
 RANGE = FP_COLUMN_RANGE
+MESSAGE = FP_COLUMN_MESSAGE
 
 # The key of the column of indices into the distinct rows of columns kept together.
 TOGETHER = "together"
 
 _TYPES = {
-    I64: np.int64, I32: np.int32, KEY: np.int32, TEXT: np.int32, LENGTH: np.int32, RANGE: np.int32
+    I64: np.int64, I32: np.int32, KEY: np.int32, TEXT: np.int32, LENGTH: np.int32,
+    RANGE: np.int32, MESSAGE: np.int32,
 }
 
 cdef int64_t _ROWS_A_STEP = 1 << 18
@@ -122,9 +124,9 @@ cdef class Room:
         Returns
         -------
         dict of arrays [rows + further]
-            int64 for I64, else int32. A RANGE column NAME also gives NAME_seq and NAME_op_id,
-            int64, -1 if the text has none. Columns kept together give one column TOGETHER instead,
-            indices into the distinct rows of `together()`.
+            int64 for I64, else int32. A RANGE or MESSAGE column NAME also gives NAME_seq and
+            NAME_op_id, int64, -1 if the text has none. Columns kept together give one column
+            TOGETHER instead, indices into the distinct rows of `together()`.
         """
         _resize(self.arrays, self.kept + further)
         return self.arrays
@@ -192,7 +194,7 @@ def _allocate(columns, int64_t capacity):
         if together:
             continue
         arrays[name] = np.empty(capacity, _TYPES[kind])
-        if kind == FP_COLUMN_RANGE:
+        if fp_column_is_range(kind):
             arrays[name + "_seq"] = np.empty(capacity, np.int64)
             arrays[name + "_op_id"] = np.empty(capacity, np.int64)
     if any(together for *_, together in columns):
@@ -219,7 +221,7 @@ cdef int _point(fp_column *specs, fp_together *parts, Room room) except -1:
         specs[i].shift = shift
         specs[i].may_be_null = may_be_null
         specs[i].keys = (<Keys?>pool).pool if kind == FP_COLUMN_KEY else NULL
-        interned = kind == FP_COLUMN_TEXT or kind == FP_COLUMN_RANGE
+        interned = kind == FP_COLUMN_TEXT or fp_column_is_range(kind)
         specs[i].names = (<Names?>pool).pool if interned else NULL
         specs[i].is_part = together
         specs[i].seq = specs[i].op_id = NULL
@@ -227,7 +229,7 @@ cdef int _point(fp_column *specs, fp_together *parts, Room room) except -1:
             specs[i].out = _address(room.values) + <Py_ssize_t>fields[name][1]
             continue
         specs[i].out = _address(arrays[name])
-        if kind == FP_COLUMN_RANGE:
+        if fp_column_is_range(kind):
             specs[i].seq = <int64_t *>_address(arrays[name + "_seq"])
             specs[i].op_id = <int64_t *>_address(arrays[name + "_op_id"])
     parts.pool = NULL

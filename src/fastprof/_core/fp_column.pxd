@@ -8,7 +8,9 @@ from fastprof._core.fp_status cimport fp_status
 cdef extern from "scan/fp_column.h":
     ctypedef enum fp_column_kind:
         FP_COLUMN_I64, FP_COLUMN_I32, FP_COLUMN_KEY, FP_COLUMN_TEXT, FP_COLUMN_LENGTH
-        FP_COLUMN_RANGE
+        FP_COLUMN_RANGE, FP_COLUMN_MESSAGE
+
+    bint fp_column_is_range(fp_column_kind kind) nogil
 
     int FP_MAX_COLUMNS
 

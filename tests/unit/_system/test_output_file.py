@@ -367,6 +367,7 @@ OTHERS = {
     "runs/exec_program.py": "the number of a process",
     "runs/launch.py": "a request, in a signal handler",
     "runs/nsys.py": "the log of nsys",
+    "runs/rocprof.py": "the name of what rocprofv3 wrote, in the run's directory",
 }
 MOVES = {"os.replace", "os.rename", "shutil.copy", "shutil.move", "tempfile.NamedTemporaryFile",
          "apsw.Connection"}  # fmt: skip

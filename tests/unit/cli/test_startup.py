@@ -46,7 +46,7 @@ UNUSED = {
     *("fastprof.ops.libraries.fbgemm", "fastprof.ops.libraries.torchvision"),
     "fastprof.ops.libraries.serving.attention",
 }
-MOST_OF_SCREEN, MOST_OF_HELP = 340, 97  # modules of fastprof; a report has a package
+MOST_OF_SCREEN, MOST_OF_HELP = 340, 99  # modules of fastprof; a report has a package
 
 
 def loaded(*words: str | Path) -> tuple[set[str], list[str]]:

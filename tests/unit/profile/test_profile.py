@@ -30,6 +30,7 @@ check
 column
 contents
 copies
+counters
 coverage
 coverage_of_kernels
 cpu_samples

@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from fastprof.errors import NotEnoughMemoryError
-from fastprof.readers import torch_snapshot
+from fastprof.readers import json_text, torch_snapshot
 from fastprof.readers.kineto import event_columns
 from support.commands import run
 from support.kineto_files import KinetoFile
@@ -71,7 +71,7 @@ def test_a_snapshot_that_shares_its_stacks_is_read(tmp_path):
 
 
 def test_an_archive_that_inflates_without_end_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(event_columns, "ALWAYS_INFLATED", 8 << 20)
+    monkeypatch.setattr(json_text, "ALWAYS_INFLATED", 8 << 20)
     text = KinetoFile().kernel(10, 20, 1).text().encode()
     path = tmp_path / "bomb.json.gz"
     path.write_bytes(gzip.compress(text[:-1] + b" " * (32 << 20) + text[-1:]))

@@ -27,6 +27,7 @@ from fastprof.ops.tensor_cores import fp32_unit
 from fastprof.profile.data import ProfileData, kept
 from fastprof.profile.gpu_work import launches_graph
 from fastprof.profile.program import Program
+from fastprof.profile.recording_hints import recorder_of_calls
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 _LEAST_STEPS = 3
@@ -282,7 +283,7 @@ class Facts:
         if not len(self.profile.api):
             raise CannotJudge(
                 self.profile.source.host_omitted
-                or "no API calls in the file: record with nsys profile -t cuda"
+                or "no API calls in the file: record with " + recorder_of_calls(self.profile.about)
             )
 
     def need_times(self) -> None:

@@ -12,7 +12,7 @@ from fastprof.model.numbers import quantity
 from fastprof.model.trace import NO_TIME
 from fastprof.profile.api_classes import COPY as COPY_CALL
 from fastprof.profile.data import ProfileData
-from fastprof.profile.recording_hints import advice_on
+from fastprof.profile.recording_hints import advice_on, recorder_of_calls
 
 _STARVED_NS: Final = 10_000  # a launch that the GPU begins sooner was not queued ahead of time
 
@@ -87,7 +87,8 @@ def notes(profile: ProfileData, n_late: int) -> tuple[str, ...]:
     results = []
     launched = numbers(profile, "launch_start") != NO_TIME
     if not launched.any():
-        results.append("causes unknown: no API calls in the file; record with nsys profile -t cuda")
+        how = recorder_of_calls(profile.about)
+        results.append(f"causes unknown: no API calls in the file; record with {how}")
     is_copy = texts(profile, "kind").fits(lambda kind: kind in ("memcpy", "memset"))
     if not is_copy.any() and COPY_CALL in profile.api.call_class.values:
         results.append(

@@ -22,6 +22,7 @@ from fastprof.analysis.steps.windows import step_means
 from fastprof.analysis.summary.measures import in_counted_steps, ratio, shown
 from fastprof.model.arrays import Bools, Int32, Int64, rows_by
 from fastprof.model.columns import Ints, Values
+from fastprof.model.metadata import OF_AMD
 from fastprof.model.numbers import quantity
 from fastprof.model.table import ColumnData, Floats, Table
 from fastprof.model.trace import NEVER, NO_TIME
@@ -131,6 +132,7 @@ def _nothing(profile: ProfileData, times: LaunchTimes) -> str:
 _RECORD: Final = {
     "nsys": "record with nsys profile -t cuda,nvtx",
     "nvprof": "record with nvprof --profile-api-trace all",
+    **dict.fromkeys(OF_AMD, "record with rocprofv3 --runtime-trace"),
     "kineto": "add a warmup step to the schedule of torch.profiler",
 }
 

@@ -148,8 +148,8 @@ def _overview(
 
 def _notes(about: About, blocks: Blocks) -> tuple[str, ...]:
     notes = []
-    if about.format == "nsys":
-        notes.append(_SEGMENTS)
+    if about.format in _SEGMENTS:
+        notes.append(_SEGMENTS[about.format])
     if blocks.is_by_size:
         notes.append(_BY_SIZE)
     if any(use.start is None for use in blocks.uses):
@@ -168,10 +168,15 @@ def _notes(about: About, blocks: Blocks) -> tuple[str, ...]:
     return tuple(notes)
 
 
-_SEGMENTS: Final = (
-    "nsys records cudaMalloc and cudaFree: segments of PyTorch's allocator, not tensors; for "
-    "tensors, record with torch.profiler and profile_memory=True"
+_OF_TENSORS: Final = (
+    ": segments of PyTorch's allocator, not tensors; for tensors, record with torch.profiler and "
+    "profile_memory=True"
 )
+_OF_AMD: Final = "rocprofv3 records allocations of the driver, those of hipMalloc and its own"
+_SEGMENTS: Final = {
+    "nsys": f"nsys records cudaMalloc and cudaFree{_OF_TENSORS}",
+    **dict.fromkeys(("rocprof", "rocpd"), f"{_OF_AMD}{_OF_TENSORS}"),
+}
 _BY_SIZE: Final = (
     "no addresses recorded: a free counts for an allocation of its size, so rows are estimates; "
     "totals are exact"

@@ -19,7 +19,7 @@ from fastprof.analysis.summary.measures import ratio
 from fastprof.errors import ReportError
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Column, Ints, Values
-from fastprof.model.metadata import MANAGED, PINNED, About, Memory
+from fastprof.model.metadata import MANAGED, OF_AMD, PINNED, About, Memory
 from fastprof.model.table import ColumnData, Floats, Table
 from fastprof.profile.calls import named
 from fastprof.profile.data import ProfileData, begins_in_part
@@ -314,19 +314,32 @@ def _innermost(ranges: RangeInstances, time: Int64, thread: Int32) -> Int32:
 
 
 _NO_EVENTS: Final = {
+    **dict.fromkeys(
+        ("rocprof", "rocpd"),
+        "no memory events: record with rocprofv3 --memory-allocation-trace",
+    ),
+    "rpd": "rocmProfileData records no allocations: record with rocprofv3 "
+    "--memory-allocation-trace",
     "kineto": "no memory events: record with torch.profiler.profile(profile_memory=True)",
     "nsys": "no memory events: record with nsys profile --cuda-memory-usage=true",
     "nvprof": "NVProf records no allocations: record with nsys profile --cuda-memory-usage=true",
     "dict": "no memory events in dict lines: use the original trace",
 }
-_TENSORS: Final = " (cudaMalloc), or with torch.profiler and profile_memory=True (tensors)"
+# What profilers of the driver record.
+_ALLOCATES: Final = {
+    **dict.fromkeys(("nsys", "nvprof"), "cudaMalloc"),
+    **dict.fromkeys(OF_AMD, "hipMalloc"),
+}
+_TENSORS: Final = " ({}), or with torch.profiler and profile_memory=True (tensors)"
 
 
 def why_none(profile: ProfileData) -> str:
     """Why a trace has no memory events, and how to record them."""
     text = _NO_EVENTS[profile.about.format]
-    is_nvidia = profile.about.format in ("nsys", "nvprof")
-    return text + _TENSORS * (is_nvidia and profile.contents.program.kind in WITH_OPERATORS)
+    allocates = _ALLOCATES.get(profile.about.format)
+    if allocates is None or profile.contents.program.kind not in WITH_OPERATORS:
+        return text
+    return text + _TENSORS.format(allocates)
 
 
 def uses_of(profile: ProfileData, device: str | int | None = None) -> list[Use]:

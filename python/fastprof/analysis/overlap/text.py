@@ -22,6 +22,7 @@ from fastprof.ops.collectives.messages import BARRIER
 from fastprof.profile.collectives import COMMUNICATION
 from fastprof.profile.data import ProfileData
 from fastprof.profile.program import OTHER, TORCH, WITH_OPERATORS
+from fastprof.profile.recording_hints import recorder_of_calls
 
 Rows: TypeAlias = npt.NDArray[np.intp]
 
@@ -51,6 +52,7 @@ _OTHER_STREAM: Final = {
 _SIZES: Final = "message sizes known for {:.1%} of the communication time{}"
 _SHAPES: Final = {
     "nsys": ": export with nsys export --include-blobs=true",
+    "rocpd": ": record with rocprofv3 --rccl-trace",
     "kineto": ": profile(record_shapes=True), or a PyTorch of 2024 or later",
 }
 _EMIT: Final = ", or wrap the run in torch.autograd.profiler.emit_nvtx(record_shapes=True)"
@@ -171,8 +173,10 @@ def _unknown(profile: ProfileData, rows: Rows, time: Int64) -> list[str]:
     if without > _REST * total:
         not_launched = time[no_size[ids] & (numbers(profile, "launch_start")[rows] == NO_TIME)]
         is_cut = not_launched.sum() > without / 2
-        emits = kind == "nsys" and profile.contents.program.kind in WITH_OPERATORS
+        emits = kind in ("nsys", "rocpd") and profile.contents.program.kind in WITH_OPERATORS
         advice = _CUT if is_cut else _SHAPES.get(kind, "") + _EMIT * emits
+        if is_cut and not len(profile.api):
+            advice = f": no API calls in the file; record with {recorder_of_calls(profile.about)}"
         lines.append(_SIZES.format(1 - without / total, advice))
     if time[no_bus[ids]].sum() - without > _REST * (total - without):
         lines.append(_RANKS.format(_GROUPS.get(kind, "is not recorded")))

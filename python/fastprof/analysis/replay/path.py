@@ -107,8 +107,10 @@ def _of_work(model: Model, parts: np.ndarray) -> Iterator[_Piece]:
     kernel = model.graph.kernel[parts["node"]]
     own = take(model.kernel_class, kernel, 0).astype(np.uint8)
     yield _piece(parts["own"], own, KERNELS, kernel)
-    # A copy waits until the host has the memory ready, a collective for other ranks.
-    unexplained = np.where(own == _GPU, np.uint8(_UNEXPLAINED), own)
+    # A copy waits until the host has the memory ready, a collective for other ranks; without calls
+    # of the host, any work may wait for it.
+    is_explained = (own != _GPU) & (len(model.whole.api) > 0)
+    unexplained = np.where(is_explained, own, np.uint8(_UNEXPLAINED))
     yield _piece(parts["before"], unexplained, WAITS, kernel)
     latency = np.where(parts["slot"] == 0, np.uint8(_LATENCY), own)
     yield _piece(parts["lag"], latency, WAITS, kernel)

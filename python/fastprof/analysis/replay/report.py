@@ -31,6 +31,7 @@ from fastprof.model.numbers import quantity
 from fastprof.model.table import ColumnData, Floats, Table, texts
 from fastprof.profile.data import ProfileData
 from fastprof.profile.facts import gpu_names
+from fastprof.profile.recording_hints import recorder_of_calls
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 _LARGE: Final = 0.01  # share of a step that a note mentions
@@ -240,7 +241,7 @@ def _notes(model: Model) -> Iterator[str]:
     if not len(model.whole.api):
         yield (
             "no API calls in the file: GPU times can change, launches and the host cannot; record "
-            "them with nsys profile -t cuda"
+            f"them with {recorder_of_calls(model.whole.about)}"
         )
     elif not (model.whole.api.of_kernel >= 0).any():
         yield "no launches in the file: GPU times can change; host changes have no effect on them"

@@ -42,7 +42,7 @@ from fastprof.model.numbers import quantity, scale_of
 from fastprof.model.table import ColumnData, Floats, Table, texts
 from fastprof.profile.data import ProfileData
 from fastprof.profile.facts import gpu_names
-from fastprof.profile.recording_hints import advice_on
+from fastprof.profile.recording_hints import advice_on, recorder_of_calls
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 _MOST_OUTLIERS: Final = 5
@@ -170,7 +170,8 @@ def _notes(
     if len(unique(windows.lanes.device)) < len(windows.lanes):
         yield "processes use the same GPU numbers: each row has the work of its own process only"
     if (values["sync_ns"] < 0).all():
-        missing = "no API calls in the file; record them with nsys profile -t cuda"
+        how = recorder_of_calls(profile.about)
+        missing = f"no API calls in the file; record them with {how}"
         yield f"host times unknown: {profile.source.host_omitted or missing}"
 
 

@@ -17,7 +17,13 @@ from fastprof._system.memory import available, format_size
 from fastprof._system.reasons import reason
 from fastprof.annotate import gpus
 from fastprof.annotate.layers import Layers
-from fastprof.annotate.recorders import RECORDERS, InUseRecorder, RangesRecorder, rank_and_world
+from fastprof.annotate.recorders import (
+    RECORDERS,
+    InUseRecorder,
+    RangesRecorder,
+    RoctxRecorder,
+    rank_and_world,
+)
 from fastprof.runs.facts import Settings, snapshot_of, trace_name
 
 _LOG_LEVEL = "KINETO_LOG_LEVEL"
@@ -30,7 +36,12 @@ _FIRST_USE = (
     "the program began to use a GPU while it was recorded, and the trace has none of its work; "
     "record later steps with --steps, or later with --after"
 )
-_RECORDERS = {**RECORDERS, "torch": InUseRecorder, "ranges": RangesRecorder}
+_RECORDERS = {
+    **RECORDERS,
+    "torch": InUseRecorder,
+    "ranges": RangesRecorder,
+    "roctx": RoctxRecorder,
+}
 
 
 class StepRecording:

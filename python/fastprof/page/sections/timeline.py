@@ -33,6 +33,7 @@ from fastprof.model.numbers import quantity
 from fastprof.model.table import ColumnData, Table
 from fastprof.page.section import Chart, PageSource, Section
 from fastprof.profile.data import ProfileData
+from fastprof.profile.recording_hints import recorder_of_calls
 
 _ALL: Final = 70_000  # events of all time lines
 _LEAST: Final = 20_000  # of each
@@ -134,11 +135,13 @@ def _missing(profile: ProfileData, timelines: StepTimelines) -> Iterator[str]:
         yield f"{omitted}."
         return
     if not timelines.recorded.has_gpu:
-        yield "No GPU work is recorded. Record with nsys profile -t cuda, or ProfilerActivity.CUDA."
+        how = recorder_of_calls(profile.about)
+        yield f"No GPU work is recorded. Record with {how}, or ProfilerActivity.CUDA."
     elif not len(profile.api):
         yield (
             "No API calls are recorded: launches and causes of idle time are unknown. Record with "
-            "nsys profile -t cuda,nvtx, or ProfilerActivity.CPU and ProfilerActivity.CUDA."
+            f"{recorder_of_calls(profile.about, ranges=True)}, or ProfilerActivity.CPU and "
+            "ProfilerActivity.CUDA."
         )
     if not len(profile.ranges):
         how = (

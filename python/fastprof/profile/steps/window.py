@@ -279,7 +279,8 @@ def _launched(
         launches = kernels.launch[rows]
         launch = np.flatnonzero(np.bincount(launches))
         of_launch = np.bincount(launches, weight[rows])[launch]
-        before = np.concatenate([[0], np.cumsum(of_launch)]).astype(np.int64)
+        total = np.minimum(np.cumsum(of_launch), 2.0**62)  # of a damaged file, beyond 64 bits
+        before = np.concatenate([[0], total]).astype(np.int64)
         yield process, _Work(trace.launches.start[launch], before)
 
 

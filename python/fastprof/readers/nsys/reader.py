@@ -12,7 +12,7 @@ from fastprof.readers.nsys import launches as launches_of
 from fastprof.readers.nsys import metadata, schema
 from fastprof.readers.nsys import ranges as ranges_of
 from fastprof.readers.nsys.all_calls import ReadingAll
-from fastprof.readers.nsys.pieces import Connected
+from fastprof.readers.sqlite.connected import Connected
 from fastprof.readers.sqlite.database import EXPORT_AGAIN, Database
 
 

@@ -17,8 +17,9 @@ from fastprof.readers.nsys import all_calls as memory
 from fastprof.readers.nsys import host_events, schema
 from fastprof.readers.nsys import ranges as ranges_of
 from fastprof.readers.nsys.launches import process_of
-from fastprof.readers.nsys.pieces import Connected, Pieces
+from fastprof.readers.nsys.pieces import Pieces
 from fastprof.readers.nsys.schema import texts_of
+from fastprof.readers.sqlite.connected import Connected
 from fastprof.readers.sqlite.database import Database, TableColumns
 
 

@@ -36,7 +36,8 @@ class Field:
     Parameters
     ----------
     name : column name in the table
-    kind : _column.I64, I32, KEY, TEXT, LENGTH or RANGE; KEY interns `value >> shift` in `pool`
+    kind : _column.I64, I32, KEY, TEXT, LENGTH, RANGE or MESSAGE; KEY interns `value >> shift` in
+        `pool`
     none : replaces NULL, and fills the column if the table lacks it
     needed : the table must have the column
     together : distinct combinations of these columns (I64, I32 or KEY) are stored once
@@ -382,7 +383,7 @@ def _with_none(columns: TableColumns, missing: Sequence[Field], n: int) -> Table
     for field in missing:
         dtype = np.int64 if field.kind == _column.I64 else np.int32
         columns[field.name] = np.full(n, field.none, dtype)
-        if field.kind == _column.RANGE:
+        if field.kind in (_column.RANGE, _column.MESSAGE):
             columns[field.name + "_seq"] = np.full(n, -1, np.int64)
             columns[field.name + "_op_id"] = np.full(n, -1, np.int64)
     return columns

@@ -11,6 +11,7 @@ import pytest
 
 from fastprof._core._kineto import COLUMNS, NONE, POOLS, TABLES, TEXT_PLACE, KinetoReader
 from fastprof.errors import BadInputError
+from fastprof.readers import json_text
 from fastprof.readers.kineto import event_columns
 
 KERNEL = (
@@ -273,8 +274,8 @@ def test_text_behind_the_trace_is_told():
     ("text", "n"), [("", 0), (" \n ", 0), ("\na", 1), ("  a b\n\n cd \n\n", 8)]
 )
 def test_text_behind_the_trace_is_counted_alike_in_any_blocks(text, n, size, monkeypatch):
-    monkeypatch.setattr(event_columns, "BLOCK_SIZE", size)
-    monkeypatch.setattr(event_columns, "COMPRESSED_SIZE", size)
+    monkeypatch.setattr(json_text, "BLOCK_SIZE", size)
+    monkeypatch.setattr(json_text, "COMPRESSED_SIZE", size)
     assert read(trace(KERNEL) + text).unread_bytes == n
 
 
@@ -290,15 +291,15 @@ def test_gzip_is_known_by_its_first_bytes_and_may_have_members(tmp_path):
 
 
 def test_members_that_end_with_a_block_go_on_in_the_next():
-    noise = os.urandom(event_columns.COMPRESSED_SIZE).hex()
+    noise = os.urandom(json_text.COMPRESSED_SIZE).hex()
     first = gzip.compress(f'[{{"ph": "M", "name": "{noise}"}}, '.encode())
     for size in range(len(first) - 3, len(first) + 3):
         file = io.BytesIO(first + gzip.compress(f"{KERNEL}]".encode()))
-        read_size, event_columns.COMPRESSED_SIZE = event_columns.COMPRESSED_SIZE, size
+        read_size, json_text.COMPRESSED_SIZE = json_text.COMPRESSED_SIZE, size
         try:
             assert rows_of(event_columns.read(file, "t.json"))["gpu"] == 1
         finally:
-            event_columns.COMPRESSED_SIZE = read_size
+            json_text.COMPRESSED_SIZE = read_size
 
 
 def test_gzip_that_is_cut_off_or_damaged_gives_what_came_before():
@@ -349,7 +350,7 @@ def test_an_event_longer_than_many_blocks_is_read():
 
 
 def test_an_event_that_is_too_long_ends_reading(monkeypatch):
-    monkeypatch.setattr(event_columns, "LARGEST_EVENT", 1 << 21)
+    monkeypatch.setattr(json_text, "LARGEST_EVENT", 1 << 21)
     text = trace(KERNEL, f'{{"ph": "M", "name": "{"x" * 9_000_000}"}}', KERNEL)
     file = read(text)
     assert rows_of(file) == dict.fromkeys(TABLES, 0) | {"gpu": 1}

@@ -1,0 +1,1 @@
+"""`counters`: hardware counters of kernels."""

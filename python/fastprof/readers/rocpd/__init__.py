@@ -1,0 +1,1 @@
+"""Readers of the recordings of AMD's profilers."""

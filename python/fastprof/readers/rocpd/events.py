@@ -1,0 +1,118 @@
+"""The events that the rows of other tables of a run refer to: ids, categories and messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fastprof._core import _column, _pools
+from fastprof._core._take import take
+from fastprof.model.arrays import Int32, Int64
+from fastprof.model.trace import RangeNames
+from fastprof.readers.rocpd import schema
+from fastprof.readers.rocpd.schema import Run
+from fastprof.readers.sqlite.connected import Halves, together
+from fastprof.readers.sqlite.database import Database, Field, TableColumns
+
+CATEGORIES = "rocpd_info_category"  # of 4.1.0; other versions use the strings
+
+
+class Events:
+    """The events of a run.
+
+    Attributes
+    ----------
+    categories : texts
+    category : int32 [events], index into `categories`, -1 for none
+    stack : int64 [events], the id of the call that caused the event, or is the event; 0 for none
+    messages : [events] as names of ranges
+    """
+
+    def __init__(self, database: Database, halves: Halves, run: Run, labels: _pools.Names) -> None:
+        """labels : gets the messages"""
+        keys, columns = _read(halves, run, labels)
+        self.category: Int32 = columns["category_id"]
+        self.stack: Int64 = columns["stack_id"]
+        names = (columns[f"extdata{part}"] for part in ("", "_seq", "_op_id"))
+        self.messages = RangeNames(*names)
+        self._keys: Int64 = keys.values()
+        self.categories = _categories(database, run, keys)
+        ids: Int64 = columns["id"]
+        # Writers number events from 1.
+        self._first = int(ids[0]) if len(ids) and np.all(ids[1:] - ids[:-1] == 1) else None
+        if self._first is None:
+            order = np.argsort(ids, kind="stable")
+            self._order, self._ids = order.astype(np.int32), ids[order]
+
+    def __len__(self) -> int:
+        return len(self.stack)
+
+    def rows(self, ids: Int64) -> Int32:
+        """The row of each event by its id; -1 for none."""
+        if self._first is not None:
+            row = ids - self._first
+            row[(ids < 0) | (row < 0) | (row >= len(self))] = -1
+            return row.astype(np.int32)
+        if not len(self):
+            return np.full(len(ids), -1, np.int32)
+        place = np.searchsorted(self._ids, ids)
+        place[place == len(self)] = 0
+        return np.where(self._ids[place] == ids, self._order[place], np.int32(-1))
+
+    def numbers(self, chosen: Callable[[str | None], bool]) -> list[int]:
+        """The ids of some categories in the file."""
+        pairs = zip(self._keys.tolist(), self.categories, strict=True)
+        return [number for number, text in pairs if chosen(text)]
+
+    def stacks_of(self, row: Int32) -> Int64:
+        """The calls of rows by the rows of their events; -1 for none."""
+        stack = take(self.stack, row)
+        stack[stack <= 0] = -1
+        return stack
+
+
+def _read(halves: Halves, run: Run, labels: _pools.Names) -> tuple[_pools.Keys, TableColumns]:
+    """The events, and the ids of their categories."""
+
+    def fields() -> tuple[tuple[_pools.Keys, _pools.Names], list[Field]]:
+        categories, messages = _pools.Keys(), _pools.Names()
+        return (categories, messages), schema.event_fields(categories, messages)
+
+    keys, parts = _pools.Keys(), halves.read(run.table(schema.EVENTS), fields)
+    columns, begin = together([rows for _, rows in parts]), 0
+    for (categories, messages), rows in parts:
+        part = slice(begin, begin + len(rows))
+        begin += len(rows)
+        for name, place in (
+            ("category_id", keys.adopt(categories)),
+            ("extdata", labels.adopt(messages)),
+        ):
+            columns[name][part] = take(place, columns[name][part])
+    return keys, columns
+
+
+def _categories(database: Database, run: Run, keys: _pools.Keys) -> list[str | None]:
+    table = run.table(CATEGORIES)
+    if table in database.tables:
+        return texts_of(database, table, keys, "name")
+    return texts_of(database, run.table(schema.STRINGS), keys)
+
+
+def texts_of(
+    database: Database, table: str, wanted: _pools.Keys, column: str = "string"
+) -> list[str | None]:
+    """The texts of ids, None for those that the table lacks."""
+    texts = _pools.Names()
+    columns = database.scan(
+        table,
+        schema.string_fields(wanted, texts, column),
+        keep=_column.KnownKeys(wanted),
+        capacity=len(wanted),
+    )
+    results: list[str | None] = [None] * len(wanted)
+    text_of = texts.texts()
+    for key, text in zip(columns["id"].tolist(), columns[column].tolist(), strict=True):
+        if key >= 0 and text >= 0:
+            results[key] = text_of[text]
+    return results

@@ -1,0 +1,279 @@
+"""The regions of all runs: API calls, and ranges of threads."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof._core import _column, _join, _pools
+from fastprof._core._column import TOGETHER
+from fastprof._core._pools import alike
+from fastprof._core._take import take
+from fastprof._system.classes import dataclass
+from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.timeline import RecordedCalls
+from fastprof.model.trace import Kernels, RangeNames
+from fastprof.readers import trace_columns
+from fastprof.readers.cupti import WorkColumns
+from fastprof.readers.rocpd import schema
+from fastprof.readers.rocpd.events import Events
+from fastprof.readers.rocpd.places import Places
+from fastprof.readers.rocpd.schema import CALL, COLLECTIVE, MARKER, OTHER, SKIPPED, Run
+from fastprof.readers.rocpd.work import scan, texts
+from fastprof.readers.sqlite.connected import Halves
+from fastprof.readers.sqlite.database import Database, TableColumns
+
+# Functions of roctx that are calls, where they record no message; others open ranges.
+_ROCTX: Final = "roctx"
+_PUSHED: Final = "roctxRangeStart"  # ranges with this name need not be nested
+# Calls of HSA that other calls of HSA make; deeper chains are cycles.
+_MOST_PARENTS: Final = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """The regions of a run, in the order of the file.
+
+    Parameters
+    ----------
+    kind : int8 [regions], CALL, MARKER, COLLECTIVE, OTHER or SKIPPED
+    stack : int64 [regions], the id of the call, -1 for none
+    event : int64 [regions], id of the event, -1 for none
+    thread : int32 [regions], index into `Places.threads`
+    name : int32 [regions], index into `Places.strings`
+    names : the names of ranges
+    parents : the calls that calls of HSA belong to: ids of both, ascending by the first
+    """
+
+    start: Int64
+    end: Int64
+    kind: npt.NDArray[np.int8]
+    stack: Int64
+    event: Int64
+    thread: Int32
+    name: Int32
+    names: RangeNames
+    parents: tuple[Int64, Int64]
+
+
+def read(
+    database: Database,
+    halves: Halves,
+    run: Run,
+    places: Places,
+    events: Events,
+    labels: _pools.Names,
+) -> Regions:
+    """The regions of a run.
+
+    labels : gets the names of ranges
+    """
+    table = run.table(schema.REGIONS)
+    rows, configs = scan(halves, table, schema.region_fields())
+    places.place(configs)
+    own_names = texts(database, run, configs["name_id"])
+    config = rows[TOGETHER]
+    row = events.rows(rows["event_id"])
+    kind = _kinds(events, take(events.category, row), config, own_names)
+    names = _names(events, row, kind)
+    kind[(kind == MARKER) & (names.label < 0) & _flags(own_names, _ROCTX)[config]] = CALL
+    _name_by_text(names, kind, config, own_names, labels)
+    thread = places.threads_of(configs["pid"], configs["tid"])
+    name = np.array([places.text(text) for text in own_names], np.int32)
+    return Regions(
+        start=rows["start"],
+        end=rows["end"],
+        kind=kind,
+        stack=events.stacks_of(row),
+        event=rows["event_id"],
+        thread=take(thread, config),
+        name=take(name, config),
+        names=names,
+        parents=_parents(database, run, events),
+    )
+
+
+def _flags(own_names: list[str | None], prefix: str) -> Bools:
+    return np.array([text is not None and text.startswith(prefix) for text in own_names], bool)
+
+
+def _kinds(
+    events: Events, category: Int32, config: Int32, own_names: list[str | None]
+) -> npt.NDArray[np.int8]:
+    """The kind of each region."""
+    of_category = [schema.kind_of_category(text or "", None) for text in events.categories]
+    of_name = [schema.kind_of_category(None, text) for text in own_names]
+    kind = take(np.array(of_category, np.int8), category, SKIPPED)
+    lost = np.flatnonzero(category < 0)
+    kind[lost] = np.array(of_name, np.int8)[config[lost]]
+    return kind
+
+
+def _names(events: Events, row: Int32, kind: npt.NDArray[np.int8]) -> RangeNames:
+    """[regions] The messages of markers, -1 for others."""
+    label = np.full(len(row), -1, np.int32)
+    seq, op_id = np.full((2, len(row)), -1, np.int64)
+    rows = np.flatnonzero(kind == MARKER)
+    messages, own = events.messages, row[rows]
+    label[rows] = take(messages.label, own)
+    seq[rows], op_id[rows] = take(messages.seq, own), take(messages.op_id, own)
+    return RangeNames(label, seq, op_id)
+
+
+def _name_by_text(
+    names: RangeNames,
+    kind: npt.NDArray[np.int8],
+    config: Int32,
+    own_names: list[str | None],
+    labels: _pools.Names,
+) -> None:
+    """Name ranges without a message by the name of the region."""
+    rows = np.flatnonzero((names.label < 0) & (kind != CALL) & (kind != SKIPPED))
+    used, place = np.unique(config[rows], return_inverse=True)
+    label, seq, op_id = _column.split_range_names(labels, [own_names[i] for i in used.tolist()])
+    names.label[rows] = label[place]
+    names.seq[rows] = seq[place]
+    names.op_id[rows] = op_id[place]
+
+
+def _parents(database: Database, run: Run, events: Events) -> tuple[Int64, Int64]:
+    """The call that each call of HSA belongs to: ids of both, ascending by the first."""
+    numbers = events.numbers(schema.is_hsa)
+    if not numbers:
+        nothing = np.empty(0, np.int64)
+        return nothing, nothing
+    columns = database.scan(
+        run.table(schema.EVENTS),
+        schema.parent_fields(),
+        keep=_column.Among(numbers),
+        capacity=len(events) // 2,
+    )
+    order = np.argsort(columns["stack_id"], kind="stable")
+    return columns["stack_id"][order], columns["parent_stack_id"][order]
+
+
+def skip_repeated_work(regions: Regions, works: list[WorkColumns], ids: Int64) -> None:
+    """Skip regions that repeat GPU work: they refer to its event, or have its times.
+
+    ids : the events of GPU work, ascending
+    """
+    rows = np.flatnonzero(regions.kind == OTHER)
+    if not len(rows) or not len(ids):
+        return
+    place = np.minimum(np.searchsorted(ids, regions.event[rows]), len(ids) - 1)
+    repeated = (ids[place] == regions.event[rows]) & (regions.event[rows] >= 0)
+    start = np.concatenate([*(work["start"] for work, _ in works), regions.start[rows]])
+    end = np.concatenate([*(work["end"] for work, _ in works), regions.end[rows]])
+    same, _ = alike([start, end])
+    n = len(start) - len(rows)
+    has_work = np.zeros(int(same.max()) + 1, bool)
+    has_work[same[:n]] = True
+    regions.kind[rows[repeated | has_work[same[n:]]]] = SKIPPED
+
+
+class HostRows:
+    """The calls and ranges of all runs."""
+
+    def __init__(self, of_runs: list[Regions], process_of_thread: Int32) -> None:
+        self._parents = [regions.parents for regions in of_runs if len(regions.parents[0])]
+        self._process = process_of_thread
+        self._rows = trace_columns.joined(
+            [
+                {
+                    "start": regions.start,
+                    "end": regions.end,
+                    "kind": regions.kind,
+                    "stack": regions.stack,
+                    "globalTid": regions.thread,
+                    "nameId": regions.name,
+                    "text": regions.names.label,
+                    "text_seq": regions.names.seq,
+                    "text_op_id": regions.names.op_id,
+                }
+                for regions in of_runs
+            ]
+        )
+
+    def calls(self) -> RecordedCalls:
+        """All API calls."""
+        rows = np.flatnonzero(self._rows["kind"] == CALL)
+        start, end, thread, name, stack = (
+            self._rows[column][rows] for column in ("start", "end", "globalTid", "nameId", "stack")
+        )
+        return RecordedCalls(start, np.maximum(start, end), thread, name, stack)
+
+    def launches(self, kernels: Kernels) -> TableColumns:
+        """The calls that launched GPU work: start, globalTid, nameId. Sets `launch` of kernels.
+
+        A call of HIP precedes the call of HSA that it made. Without a call, a range with the id of
+        a kernel launched it, such as a call of RCCL.
+        """
+        kind = self._rows["kind"]
+        calls = np.flatnonzero(kind == CALL)
+        row = self._launch_rows(kernels, calls, bool(self._parents))
+        lost = np.flatnonzero((row < 0) & (kernels.correlation > 0))
+        if len(lost):
+            others = np.flatnonzero((kind > CALL) & (kind < SKIPPED))
+            row[lost] = self._launch_rows(kernels, others)[lost]
+        is_known = row >= 0
+        used, place = np.unique(row[is_known], return_inverse=True)
+        kernels.launch = np.full(len(row), -1, np.int32)
+        kernels.launch[is_known] = place
+        return {name: self._rows[name][used] for name in ("start", "globalTid", "nameId")}
+
+    def _launch_rows(
+        self, kernels: Kernels, rows: npt.NDArray[np.intp], follow: bool = False
+    ) -> npt.NDArray[np.intp]:
+        """[kernels] The region that launched each kernel, of some regions; -1 for none.
+
+        follow : whether to replace calls of HSA by those around them
+        """
+        process, stack = (
+            take(self._process, self._rows["globalTid"][rows]),
+            self._rows["stack"][rows],
+        )
+        if follow:
+            self._follow_parents(kernels, process, stack)
+        join = _join.Join(kernels.process, kernels.correlation)
+        join.offer(process, stack)
+        place = join.rows(kernels.process, kernels.correlation)
+        return np.append(rows, -1)[place]
+
+    def _follow_parents(self, kernels: Kernels, process: Int32, stack: Int64) -> None:
+        """Replace the ids of calls of HSA that launched kernels by those of the calls around.
+
+        process, stack : of all calls
+        """
+        calls = _join.Join(process, stack)
+        calls.offer(process, stack)
+        for child, parent in self._parents:
+            for _ in range(_MOST_PARENTS):
+                place = np.minimum(np.searchsorted(child, kernels.correlation), len(child) - 1)
+                rows = np.flatnonzero(
+                    (child[place] == kernels.correlation) & (kernels.correlation > 0)
+                )
+                above = parent[place[rows]]
+                is_call = calls.rows(kernels.process[rows], above) >= 0
+                is_call &= (above > 0) & (above != kernels.correlation[rows])
+                if not is_call.any():
+                    break
+                kernels.correlation[rows[is_call]] = above[is_call]
+
+    def ranges(self) -> TableColumns:
+        """The ranges: start, end, globalTid, text, text_seq, text_op_id, nameId."""
+        kind = self._rows["kind"]
+        is_range = (kind == MARKER) | (kind == COLLECTIVE) | (kind == OTHER)
+        rows = np.flatnonzero(is_range & (self._rows["text"] >= 0) & (self._rows["globalTid"] >= 0))
+        names = ("start", "end", "globalTid", "text", "text_seq", "text_op_id", "nameId")
+        return {name: self._rows[name][rows] for name in names}
+
+
+def are_pushed(name: Int32, strings: list[str | None]) -> Bools:
+    """Whether ranges were pushed and popped, as opposed to started and stopped.
+
+    name : [ranges] of the regions, index into `strings`
+    """
+    started = _flags(strings, _PUSHED)
+    return ~take(np.append(started, False), name) if len(strings) else np.ones(len(name), bool)
