@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 
@@ -12,8 +13,9 @@ from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import RangeNames
 from fastprof.readers.rocpd import schema
 from fastprof.readers.rocpd.schema import Run
-from fastprof.readers.sqlite.connected import Halves, together
+from fastprof.readers.sqlite.connected import Halves
 from fastprof.readers.sqlite.database import Database, Field, TableColumns
+from fastprof.readers.trace_columns import joined
 
 CATEGORIES = "rocpd_info_category"  # of 4.1.0; other versions use the strings
 
@@ -26,16 +28,14 @@ class Events:
     categories : texts
     category : int32 [events], index into `categories`, -1 for none
     stack : int64 [events], the id of the call that caused the event, or is the event; 0 for none
-    messages : [events] as names of ranges
     """
 
     def __init__(self, database: Database, halves: Halves, run: Run, labels: _pools.Names) -> None:
         """labels : gets the messages"""
-        keys, columns = _read(halves, run, labels)
+        keys, columns, self._names = _read(halves, run, labels)
+        self._place: Int32 = columns["extdata"]  # of the message in `_names`
         self.category: Int32 = columns["category_id"]
         self.stack: Int64 = columns["stack_id"]
-        names = (columns[f"extdata{part}"] for part in ("", "_seq", "_op_id"))
-        self.messages = RangeNames(*names)
         self._keys: Int64 = keys.values()
         self.categories = _categories(database, run, keys)
         ids: Int64 = columns["id"]
@@ -65,6 +65,14 @@ class Events:
         pairs = zip(self._keys.tolist(), self.categories, strict=True)
         return [number for number, text in pairs if chosen(text)]
 
+    def names_of(self, row: Int32) -> RangeNames:
+        """The messages of rows by the rows of their events, as names of ranges; -1 for none."""
+        place = take(self._place, row)
+        names = self._names
+        return RangeNames(
+            take(names.label, place), take(names.seq, place), take(names.op_id, place)
+        )
+
     def stacks_of(self, row: Int32) -> Int64:
         """The calls of rows by the rows of their events; -1 for none."""
         stack = take(self.stack, row)
@@ -72,24 +80,34 @@ class Events:
         return stack
 
 
-def _read(halves: Halves, run: Run, labels: _pools.Names) -> tuple[_pools.Keys, TableColumns]:
-    """The events, and the ids of their categories."""
+def _read(
+    halves: Halves, run: Run, labels: _pools.Names
+) -> tuple[_pools.Keys, TableColumns, RangeNames]:
+    """The ids of categories, the events, and the messages that their column extdata indexes."""
 
     def fields() -> tuple[tuple[_pools.Keys, _pools.Names], list[Field]]:
         categories, messages = _pools.Keys(), _pools.Names()
         return (categories, messages), schema.event_fields(categories, messages)
 
-    keys, parts = _pools.Keys(), halves.read(run.table(schema.EVENTS), fields)
-    columns, begin = together([rows for _, rows in parts]), 0
-    for (categories, messages), rows in parts:
-        part = slice(begin, begin + len(rows))
-        begin += len(rows)
-        for name, place in (
-            ("category_id", keys.adopt(categories)),
-            ("extdata", labels.adopt(messages)),
-        ):
-            columns[name][part] = take(place, columns[name][part])
-    return keys, columns
+    keys, n_names = _pools.Keys(), 0
+    parts, names = [], []
+    for (categories, messages), rows in halves.read(run.table(schema.EVENTS), fields):
+        columns = rows.columns()
+        columns["category_id"] = take(keys.adopt(categories), columns["category_id"])
+        # Few events have a message.
+        told = np.flatnonzero(columns["extdata"] >= 0)
+        own = {name: columns[name][told] for name in _OF_NAMES}
+        own["extdata"] = take(labels.adopt(messages), own["extdata"])
+        columns["extdata"][told] = np.arange(n_names, n_names + len(told), dtype=np.int32)
+        n_names += len(told)
+        del columns["extdata_seq"], columns["extdata_op_id"]
+        parts.append(columns)
+        names.append(own)
+    of_events = joined(names, by="extdata")
+    return keys, joined(parts, by="id"), RangeNames(*(of_events[name] for name in _OF_NAMES))
+
+
+_OF_NAMES: Final = ("extdata", "extdata_seq", "extdata_op_id")
 
 
 def _categories(database: Database, run: Run, keys: _pools.Keys) -> list[str | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -21,7 +22,7 @@ from fastprof.readers.rocpd import schema
 from fastprof.readers.rocpd.events import Events
 from fastprof.readers.rocpd.places import Places
 from fastprof.readers.rocpd.schema import CALL, COLLECTIVE, MARKER, OTHER, SKIPPED, Run
-from fastprof.readers.rocpd.work import scan, texts
+from fastprof.readers.rocpd.work import PROCESS, scan, texts
 from fastprof.readers.sqlite.connected import Halves
 from fastprof.readers.sqlite.database import Database, TableColumns
 
@@ -65,18 +66,24 @@ def read(
     places: Places,
     events: Events,
     labels: _pools.Names,
+    works: Sequence[WorkColumns] | None = None,
 ) -> Regions:
     """The regions of a run.
 
     labels : gets the names of ranges
+    works : only calls that launched this work; None: all calls
     """
     table = run.table(schema.REGIONS)
     rows, configs = scan(halves, table, schema.region_fields())
     places.place(configs)
     own_names = texts(database, run, configs["name_id"])
-    config = rows[TOGETHER]
-    row = events.rows(rows["event_id"])
-    kind = _kinds(events, take(events.category, row), config, own_names)
+    rows["row"] = events.rows(rows["event_id"])
+    rows["kind"] = _kinds(events, take(events.category, rows["row"]), rows[TOGETHER], own_names)
+    rows["stack"] = events.stacks_of(rows["row"])
+    parents = _parents(database, run, events)
+    if works is not None and not len(parents[0]):
+        _keep_launches(rows, places.processes(configs["pid"]), works)
+    config, row, kind = rows[TOGETHER], rows["row"], rows["kind"]
     names = _names(events, row, kind)
     kind[(kind == MARKER) & (names.label < 0) & _flags(own_names, _ROCTX)[config]] = CALL
     _name_by_text(names, kind, config, own_names, labels)
@@ -86,13 +93,28 @@ def read(
         start=rows["start"],
         end=rows["end"],
         kind=kind,
-        stack=events.stacks_of(row),
+        stack=rows["stack"],
         event=rows["event_id"],
         thread=take(thread, config),
         name=take(name, config),
         names=names,
-        parents=_parents(database, run, events),
+        parents=parents,
     )
+
+
+def _keep_launches(
+    rows: TableColumns, process_of_config: Int32, works: Sequence[WorkColumns]
+) -> None:
+    """Remove calls that launched none of this work, and what is skipped, from the columns."""
+    processes = np.concatenate([work[PROCESS] for work, _ in works])
+    join = _join.Join(processes, np.concatenate([work["correlationId"] for work, _ in works]))
+    kind = rows["kind"]
+    keep = (kind != CALL) & (kind != SKIPPED)
+    launched = join.matching(take(process_of_config, rows[TOGETHER]), rows["stack"])
+    keep[launched] = kind[launched] != SKIPPED
+    kept = np.flatnonzero(keep)
+    for name in tuple(rows):
+        rows[name] = rows[name][kept]
 
 
 def _flags(own_names: list[str | None], prefix: str) -> Bools:
@@ -116,9 +138,8 @@ def _names(events: Events, row: Int32, kind: npt.NDArray[np.int8]) -> RangeNames
     label = np.full(len(row), -1, np.int32)
     seq, op_id = np.full((2, len(row)), -1, np.int64)
     rows = np.flatnonzero(kind == MARKER)
-    messages, own = events.messages, row[rows]
-    label[rows] = take(messages.label, own)
-    seq[rows], op_id[rows] = take(messages.seq, own), take(messages.op_id, own)
+    own = events.names_of(row[rows])
+    label[rows], seq[rows], op_id[rows] = own.label, own.seq, own.op_id
     return RangeNames(label, seq, op_id)
 
 
