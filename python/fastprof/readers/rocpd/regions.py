@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -22,8 +22,8 @@ from fastprof.readers.rocpd import schema
 from fastprof.readers.rocpd.events import Events
 from fastprof.readers.rocpd.places import Places
 from fastprof.readers.rocpd.schema import CALL, COLLECTIVE, MARKER, OTHER, SKIPPED, Run
-from fastprof.readers.rocpd.work import PROCESS, scan, texts
-from fastprof.readers.sqlite.connected import Halves
+from fastprof.readers.rocpd.work import scan, texts
+from fastprof.readers.sqlite.connected import BothThreads
 from fastprof.readers.sqlite.database import Database, TableColumns
 
 # Functions of roctx that are calls, where they record no message; others open ranges.
@@ -61,7 +61,7 @@ class Regions:
 
 def read(
     database: Database,
-    halves: Halves,
+    threads: BothThreads,
     run: Run,
     places: Places,
     events: Events,
@@ -71,19 +71,16 @@ def read(
     """The regions of a run.
 
     labels : gets the names of ranges
-    works : only calls that launched this work; None: all calls
+    works : most of the calls that launched none of this work are left out; None: all calls
     """
     table = run.table(schema.REGIONS)
-    rows, configs = scan(halves, table, schema.region_fields())
+    parents = _parents(database, run, events)
+    reduced = _reducing(events, parents, works)
+    rows, configs = scan(threads, table, schema.region_fields(), reduced)
     places.place(configs)
     own_names = texts(database, run, configs["name_id"])
-    rows["row"] = events.rows(rows["event_id"])
-    rows["kind"] = _kinds(events, take(events.category, rows["row"]), rows[TOGETHER], own_names)
-    rows["stack"] = events.stacks_of(rows["row"])
-    parents = _parents(database, run, events)
-    if works is not None and not len(parents[0]):
-        _keep_launches(rows, places.processes(configs["pid"]), works)
-    config, row, kind = rows[TOGETHER], rows["row"], rows["kind"]
+    config, row = rows[TOGETHER], events.rows(rows["event_id"])
+    kind = _kinds(events, take(events.category, row), config, own_names)
     names = _names(events, row, kind)
     kind[(kind == MARKER) & (names.label < 0) & _flags(own_names, _ROCTX)[config]] = CALL
     _name_by_text(names, kind, config, own_names, labels)
@@ -93,7 +90,7 @@ def read(
         start=rows["start"],
         end=rows["end"],
         kind=kind,
-        stack=rows["stack"],
+        stack=events.stacks_of(row),
         event=rows["event_id"],
         thread=take(thread, config),
         name=take(name, config),
@@ -102,19 +99,28 @@ def read(
     )
 
 
-def _keep_launches(
-    rows: TableColumns, process_of_config: Int32, works: Sequence[WorkColumns]
-) -> None:
-    """Remove calls that launched none of this work, and what is skipped, from the columns."""
-    processes = np.concatenate([work[PROCESS] for work, _ in works])
-    join = _join.Join(processes, np.concatenate([work["correlationId"] for work, _ in works]))
-    kind = rows["kind"]
-    keep = (kind != CALL) & (kind != SKIPPED)
-    launched = join.matching(take(process_of_config, rows[TOGETHER]), rows["stack"])
-    keep[launched] = kind[launched] != SKIPPED
-    kept = np.flatnonzero(keep)
-    for name in tuple(rows):
-        rows[name] = rows[name][kept]
+def _reducing(
+    events: Events, parents: tuple[Int64, Int64], works: Sequence[WorkColumns] | None
+) -> Callable[[TableColumns], TableColumns]:
+    """What to keep of regions: all but most of the calls that launched none of this work.
+
+    With calls of HSA, whose callers count as well, all.
+    """
+    of_category = [schema.kind_of_category(text or "", None) for text in events.categories]
+    is_call = np.array([*(kind in (CALL, SKIPPED) for kind in of_category), False], bool)
+    if works is None or len(parents[0]):
+        return lambda columns: columns
+    stacks = np.concatenate([work["correlationId"] for work, _ in works])
+    join = _join.Join(np.zeros(len(stacks), np.int32), stacks)
+
+    def reduced(columns: TableColumns) -> TableColumns:
+        row = events.rows(columns["event_id"])
+        keep = ~is_call[take(events.category, row)]
+        keep[join.matching(np.zeros(len(row), np.int32), events.stacks_of(row))] = True
+        kept = np.flatnonzero(keep)
+        return {name: column[kept] for name, column in columns.items()}
+
+    return reduced
 
 
 def _flags(own_names: list[str | None], prefix: str) -> Bools:
