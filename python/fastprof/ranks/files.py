@@ -18,6 +18,7 @@ _ENDINGS: Final = (
     (".sqlite", ".nsys-rep", ".qdrep"),
     (".json", ".json.gz"),
     (".nvvp",),
+    ("_results.db",),  # of rocprofv3
 )
 
 _FACTS: Final = "run.json"  # what `fastprof run` knows about the run
@@ -34,8 +35,8 @@ def find(
         Files with any name, and directories, which are searched recursively.
     pattern : str, optional
         Glob pattern of file names in directories: `*.pt.trace.json.gz`. By default names end in
-        .sqlite, .nsys-rep, .qdrep, .json, .json.gz or .nvvp, and an export is preferred to the
-        report next to it.
+        .sqlite, .nsys-rep, .qdrep, .json, .json.gz, .nvvp or, as those of rocprofv3, _results.db,
+        and an export is preferred to the report next to it.
 
     Returns
     -------
