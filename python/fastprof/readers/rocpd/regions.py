@@ -84,7 +84,8 @@ def read(
     names = _names(events, row, kind)
     kind[(kind == MARKER) & (names.label < 0) & _flags(own_names, _ROCTX)[config]] = CALL
     _name_by_text(names, kind, config, own_names, labels)
-    thread = places.threads_of(configs["pid"], configs["tid"])
+    thread = take(places.threads_of(configs["pid"], configs["tid"]), config)
+    kind[thread < 0] = SKIPPED  # a call or range of no thread has no place
     name = np.array([places.text(text) for text in own_names], np.int32)
     return Regions(
         start=rows["start"],
@@ -92,7 +93,7 @@ def read(
         kind=kind,
         stack=events.stacks_of(row),
         event=rows["event_id"],
-        thread=take(thread, config),
+        thread=thread,
         name=take(name, config),
         names=names,
         parents=parents,

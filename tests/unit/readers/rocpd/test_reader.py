@@ -283,6 +283,14 @@ def test_nulls(version, tmp_path):
     assert values(profile, "sil") == [100, 60, 250]
 
 
+def test_calls_and_ranges_without_a_thread_are_left_out(tmp_path):
+    run = step("4.1.0").call(1000, 1100, 9).kernel(1200, 1300, 9)
+    run.rows["region"][-1]["track_id"] = 99
+    profile = fastprof.open(run.write(tmp_path / "run.db"))
+    assert (len(profile.api), values(profile, "launch")[-1]) == (3, None)
+    str(profile.report("whatif"))
+
+
 def test_impossible_times(tmp_path):
     run = step().kernel(2000, 1500, 8).range(700, 600, "ends before it starts").call(900, 10, 8)
     profile = fastprof.open(run.write(tmp_path / "run.db"))
