@@ -17,6 +17,7 @@ from fastprof.profile.checks import Totals
 from fastprof.readers import dict_lines
 from fastprof.readers.detect import FileFormat, detect_trace
 from fastprof.readers.sqlite.database import Database
+from fastprof.readers.sqlite.pages import escaped
 
 _ACTIVITY = "CUPTI_ACTIVITY_KIND_"
 
@@ -101,7 +102,7 @@ def _by_sql(path: str | os.PathLike[str], copies: bool) -> Totals:
         for table in database.tables:
             work = next((kind for base, kind in _ROCPD.items() if table.startswith(base)), None)
             if work and (copies or work not in _COPIES):
-                ((n, high, low),) = database.rows(_SUMS.format(table=table))
+                ((n, high, low),) = database.rows(_SUMS.format(table=escaped(table)))
                 totals.add(work, n, ((high or 0) << 32) + (low or 0))
         if _OF_RPD in database.tables:
             _add_typed(database, totals, copies)

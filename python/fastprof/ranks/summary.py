@@ -91,7 +91,7 @@ class Summary:
     Parameters
     ----------
     source : the file
-    format : nsys, nvprof, kineto or dict
+    format : nsys, nvprof, rocpd, kineto or dict
     rank, world_size : as recorded in the file, or None
     steps : number of steps of torch.profiler's schedule
     gpu_time, coverage : ns of all kernels, and of those attributed to each depth; without copies

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 
 from fastprof._core import _column, _pools
 from fastprof._core._take import take
+from fastprof._system.classes import NamedTuple
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import RangeNames
 from fastprof.readers.rocpd import schema
 from fastprof.readers.rocpd.schema import Run
-from fastprof.readers.sqlite.connected import Halves, together
-from fastprof.readers.sqlite.database import Database, Field, TableColumns
+from fastprof.readers.sqlite.connected import BothThreads, joined
+from fastprof.readers.sqlite.database import Database, Field, TableColumns, TableRows
 
 CATEGORIES = "rocpd_info_category"  # of 4.1.0; other versions use the strings
 
@@ -26,21 +28,22 @@ class Events:
     categories : texts
     category : int32 [events], index into `categories`, -1 for none
     stack : int64 [events], the id of the call that caused the event, or is the event; 0 for none
-    messages : [events] as names of ranges
     """
 
-    def __init__(self, database: Database, halves: Halves, run: Run, labels: _pools.Names) -> None:
+    def __init__(
+        self, database: Database, threads: BothThreads, run: Run, labels: _pools.Names
+    ) -> None:
         """labels : gets the messages"""
-        keys, columns = _read(halves, run, labels)
+        keys, columns, self._names = _read(threads, run, labels)
+        self._place: Int32 = columns["extdata"]  # of the message in `_names`
         self.category: Int32 = columns["category_id"]
         self.stack: Int64 = columns["stack_id"]
-        names = (columns[f"extdata{part}"] for part in ("", "_seq", "_op_id"))
-        self.messages = RangeNames(*names)
         self._keys: Int64 = keys.values()
         self.categories = _categories(database, run, keys)
-        ids: Int64 = columns["id"]
+        ids: Int64 = columns.pop("id")
         # Writers number events from 1.
-        self._first = int(ids[0]) if len(ids) and np.all(ids[1:] - ids[:-1] == 1) else None
+        is_dense = len(ids) > 0 and ids[-1] - ids[0] == len(ids) - 1
+        self._first = int(ids[0]) if is_dense and np.all(ids[1:] > ids[:-1]) else None
         if self._first is None:
             order = np.argsort(ids, kind="stable")
             self._order, self._ids = order.astype(np.int32), ids[order]
@@ -65,6 +68,14 @@ class Events:
         pairs = zip(self._keys.tolist(), self.categories, strict=True)
         return [number for number, text in pairs if chosen(text)]
 
+    def names_of(self, row: Int32) -> RangeNames:
+        """The messages of rows by the rows of their events, as names of ranges; -1 for none."""
+        place = take(self._place, row)
+        names = self._names
+        return RangeNames(
+            take(names.label, place), take(names.seq, place), take(names.op_id, place)
+        )
+
     def stacks_of(self, row: Int32) -> Int64:
         """The calls of rows by the rows of their events; -1 for none."""
         stack = take(self.stack, row)
@@ -72,24 +83,46 @@ class Events:
         return stack
 
 
-def _read(halves: Halves, run: Run, labels: _pools.Names) -> tuple[_pools.Keys, TableColumns]:
-    """The events, and the ids of their categories."""
+def _read(
+    threads: BothThreads, run: Run, labels: _pools.Names
+) -> tuple[_pools.Keys, TableColumns, RangeNames]:
+    """The ids of categories, the events, and the messages that their column extdata indexes."""
 
-    def fields() -> tuple[tuple[_pools.Keys, _pools.Names], list[Field]]:
-        categories, messages = _pools.Keys(), _pools.Names()
-        return (categories, messages), schema.event_fields(categories, messages)
+    def fields() -> tuple[_Pools, list[Field]]:
+        pools = _Pools(_pools.Keys(), _pools.Names())
+        return pools, schema.event_fields(*pools)
 
-    keys, parts = _pools.Keys(), halves.read(run.table(schema.EVENTS), fields)
-    columns, begin = together([rows for _, rows in parts]), 0
-    for (categories, messages), rows in parts:
-        part = slice(begin, begin + len(rows))
-        begin += len(rows)
-        for name, place in (
-            ("category_id", keys.adopt(categories)),
-            ("extdata", labels.adopt(messages)),
-        ):
-            columns[name][part] = take(place, columns[name][part])
-    return keys, columns
+    keys, n_names = _pools.Keys(), 0
+    parts, names = [], []
+    for pools, columns, own in threads.read(run.table(schema.EVENTS), fields, _told):
+        columns["category_id"] = take(keys.adopt(pools.categories), columns["category_id"])
+        own["extdata"] = take(labels.adopt(pools.messages), own["extdata"])
+        columns["extdata"][columns["extdata"] >= 0] += n_names
+        n_names += len(own["extdata"])
+        parts.append(columns)
+        names.append(own)
+    of_events = joined(names)
+    return keys, joined(parts), RangeNames(*(of_events[name] for name in _OF_NAMES))
+
+
+class _Pools(NamedTuple):
+    """What the columns of a piece refer to."""
+
+    categories: _pools.Keys
+    messages: _pools.Names
+
+
+def _told(pools: _Pools, rows: TableRows) -> tuple[_Pools, TableColumns, TableColumns]:
+    """The events of a piece, and the messages of the few that have one, which extdata indexes."""
+    columns = rows.columns()
+    told = np.flatnonzero(columns["extdata"] >= 0)
+    own = {name: columns[name][told] for name in _OF_NAMES}
+    columns["extdata"][told] = np.arange(len(told), dtype=np.int32)
+    del columns["extdata_seq"], columns["extdata_op_id"]
+    return pools, columns, own
+
+
+_OF_NAMES: Final = ("extdata", "extdata_seq", "extdata_op_id")
 
 
 def _categories(database: Database, run: Run, keys: _pools.Keys) -> list[str | None]:

@@ -17,7 +17,7 @@ from fastprof.readers.rocpd import regions, schema
 from fastprof.readers.rocpd.events import Events
 from fastprof.readers.rocpd.places import Places
 from fastprof.readers.rocpd.schema import COLLECTIVE, Run
-from fastprof.readers.sqlite.connected import Halves
+from fastprof.readers.sqlite.connected import BothThreads
 from fastprof.readers.sqlite.database import Database
 
 _COUNTS: Final = ("count", "sendcount", "recvcount")
@@ -47,10 +47,10 @@ def payload_events(database: Database) -> RecordedEvents | None:
     runs = schema.runs_of(database.tables)
     places, numbers = Places(database, runs), dict[str, int]()
     columns: list[list[Any]] = []
-    with Halves(database) as halves:
+    with BothThreads(database) as threads:
         for run in runs:
             places.enter(run)
-            columns += _of_run(database, halves, run, places, numbers)
+            columns += _of_run(database, threads, run, places, numbers)
     if not columns:
         return None
     start, end, thread, name = np.array(columns, np.int64).T.copy()
@@ -67,14 +67,14 @@ def payload_events(database: Database) -> RecordedEvents | None:
 
 
 def _of_run(
-    database: Database, halves: Halves, run: Run, places: Places, numbers: dict[str, int]
+    database: Database, threads: BothThreads, run: Run, places: Places, numbers: dict[str, int]
 ) -> list[list[Any]]:
     """Start, end, thread and number of the name of each call; adds names to `numbers`."""
     labels = _pools.Names()
-    events = Events(database, halves, run, labels)
+    events = Events(database, threads, run, labels)
     if not events.numbers(lambda text: schema.kind_of_category(text or "", None) == COLLECTIVE):
         return []
-    own = regions.read(database, halves, run, places, events, labels)
+    own = regions.read(database, threads, run, places, events, labels)
     rows = np.flatnonzero(own.kind == COLLECTIVE)
     arguments = _arguments(database, run, set(own.event[rows].tolist()))
     columns: list[list[Any]] = []

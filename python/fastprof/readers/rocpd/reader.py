@@ -19,7 +19,7 @@ from fastprof.readers.rocpd import metadata, regions, schema, work
 from fastprof.readers.rocpd.events import Events
 from fastprof.readers.rocpd.places import Places
 from fastprof.readers.rocpd.schema import Run
-from fastprof.readers.sqlite.connected import Halves
+from fastprof.readers.sqlite.connected import BothThreads
 from fastprof.readers.sqlite.database import Database
 
 # Ids of calls are unique within a run; those of further runs get the number of the run in front.
@@ -50,7 +50,7 @@ def read(database: Database, copies: bool = False, host: bool = False) -> Record
     BadInputError
         The file is damaged, compressed, or lacks a column that all versions have.
     """
-    contents = _read(database, copies)
+    contents = _read(database, copies, host)
     places, kernels = contents.places, contents.kernels
     columns = contents.host.launches(kernels)
     columns = trace_columns.launches_in_order(columns, kernels)
@@ -83,7 +83,7 @@ def read_timeline(database: Database) -> Recorded:
     BadInputError
         As for `read`.
     """
-    return _recorded(database, _read(database, False))
+    return _recorded(database, _read(database, False, True))
 
 
 def _recorded(database: Database, contents: _Contents) -> Recorded:
@@ -110,25 +110,29 @@ def _recorded(database: Database, contents: _Contents) -> Recorded:
     )
 
 
-def _read(database: Database, copies: bool) -> _Contents:
+def _read(database: Database, copies: bool, calls: bool) -> _Contents:
+    """calls : also those that launched nothing"""
     runs = schema.runs_of(database.tables)
-    with Halves(database) as halves:
-        return _read_runs(database, halves, runs, copies)
+    with BothThreads(database) as threads:
+        return _read_runs(database, threads, runs, copies, calls)
 
 
-def _read_runs(database: Database, halves: Halves, runs: Sequence[Run], copies: bool) -> _Contents:
+def _read_runs(
+    database: Database, threads: BothThreads, runs: Sequence[Run], copies: bool, calls: bool
+) -> _Contents:
     places, labels = Places(database, runs), _pools.Names()
     kinds: dict[Activity, list[WorkColumns]] = {Activity.KERNEL: [], Activity.MEMCPY: []}
     of_runs = []
     for run in runs:
         schema.refuse_compressed(database, run)
         places.enter(run)
-        events = Events(database, halves, run, labels)
-        works = [work.read_dispatches(halves, run, places, events)]
+        events = Events(database, threads, run, labels)
+        works = [work.read_dispatches(threads, run, places, events)]
         if copies:
-            works.append(work.read_copies(database, halves, run, places, events))
+            works.append(work.read_copies(database, threads, run, places, events))
             work.complete_devices(works[0].configs, works[1].configs)
-        own = regions.read(database, halves, run, places, events, labels)
+        own = regions.read(database, threads, run, places, events, labels, None if calls else works)
+        del events  # large
         regions.skip_repeated_work(own, works, work.event_ids(works))
         if run.number:
             _number(own, works, run.number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -22,7 +23,7 @@ from fastprof.readers.rocpd.events import Events
 from fastprof.readers.rocpd.places import Places
 from fastprof.readers.rocpd.schema import CALL, COLLECTIVE, MARKER, OTHER, SKIPPED, Run
 from fastprof.readers.rocpd.work import scan, texts
-from fastprof.readers.sqlite.connected import Halves
+from fastprof.readers.sqlite.connected import BothThreads
 from fastprof.readers.sqlite.database import Database, TableColumns
 
 # Functions of roctx that are calls, where they record no message; others open ranges.
@@ -60,27 +61,31 @@ class Regions:
 
 def read(
     database: Database,
-    halves: Halves,
+    threads: BothThreads,
     run: Run,
     places: Places,
     events: Events,
     labels: _pools.Names,
+    works: Sequence[WorkColumns] | None = None,
 ) -> Regions:
     """The regions of a run.
 
     labels : gets the names of ranges
+    works : most of the calls that launched none of this work are left out; None: all calls
     """
     table = run.table(schema.REGIONS)
-    rows, configs = scan(halves, table, schema.region_fields())
+    parents = _parents(database, run, events)
+    reduced = _reducing(events, parents, works)
+    rows, configs = scan(threads, table, schema.region_fields(), reduced)
     places.place(configs)
     own_names = texts(database, run, configs["name_id"])
-    config = rows[TOGETHER]
-    row = events.rows(rows["event_id"])
+    config, row = rows[TOGETHER], events.rows(rows["event_id"])
     kind = _kinds(events, take(events.category, row), config, own_names)
     names = _names(events, row, kind)
     kind[(kind == MARKER) & (names.label < 0) & _flags(own_names, _ROCTX)[config]] = CALL
     _name_by_text(names, kind, config, own_names, labels)
-    thread = places.threads_of(configs["pid"], configs["tid"])
+    thread = take(places.threads_of(configs["pid"], configs["tid"]), config)
+    kind[thread < 0] = SKIPPED  # a call or range of no thread has no place
     name = np.array([places.text(text) for text in own_names], np.int32)
     return Regions(
         start=rows["start"],
@@ -88,11 +93,35 @@ def read(
         kind=kind,
         stack=events.stacks_of(row),
         event=rows["event_id"],
-        thread=take(thread, config),
+        thread=thread,
         name=take(name, config),
         names=names,
-        parents=_parents(database, run, events),
+        parents=parents,
     )
+
+
+def _reducing(
+    events: Events, parents: tuple[Int64, Int64], works: Sequence[WorkColumns] | None
+) -> Callable[[TableColumns], TableColumns]:
+    """What to keep of regions: all but most of the calls that launched none of this work.
+
+    With calls of HSA, whose callers count as well, all.
+    """
+    of_category = [schema.kind_of_category(text or "", None) for text in events.categories]
+    is_call = np.array([*(kind in (CALL, SKIPPED) for kind in of_category), False], bool)
+    if works is None or len(parents[0]):
+        return lambda columns: columns
+    stacks = np.concatenate([work["correlationId"] for work, _ in works])
+    join = _join.Join(np.zeros(len(stacks), np.int32), stacks)
+
+    def reduced(columns: TableColumns) -> TableColumns:
+        row = events.rows(columns["event_id"])
+        keep = ~is_call[take(events.category, row)]
+        keep[join.matching(np.zeros(len(row), np.int32), events.stacks_of(row))] = True
+        kept = np.flatnonzero(keep)
+        return {name: column[kept] for name, column in columns.items()}
+
+    return reduced
 
 
 def _flags(own_names: list[str | None], prefix: str) -> Bools:
@@ -116,9 +145,8 @@ def _names(events: Events, row: Int32, kind: npt.NDArray[np.int8]) -> RangeNames
     label = np.full(len(row), -1, np.int32)
     seq, op_id = np.full((2, len(row)), -1, np.int64)
     rows = np.flatnonzero(kind == MARKER)
-    messages, own = events.messages, row[rows]
-    label[rows] = take(messages.label, own)
-    seq[rows], op_id[rows] = take(messages.seq, own), take(messages.op_id, own)
+    own = events.names_of(row[rows])
+    label[rows], seq[rows], op_id[rows] = own.label, own.seq, own.op_id
     return RangeNames(label, seq, op_id)
 
 

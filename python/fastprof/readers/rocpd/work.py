@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -19,9 +19,8 @@ from fastprof.readers.rocpd import schema
 from fastprof.readers.rocpd.events import Events, texts_of
 from fastprof.readers.rocpd.places import CPU, GPU, Agent, Places, small
 from fastprof.readers.rocpd.schema import Run
-from fastprof.readers.sqlite.connected import Halves, together
-from fastprof.readers.sqlite.database import Database, Field, TableColumns
-from fastprof.readers.trace_columns import joined
+from fastprof.readers.sqlite.connected import BothThreads, joined
+from fastprof.readers.sqlite.database import Database, Field, TableColumns, TableRows
 
 PROCESS: Final = "process"
 _EVENT: Final = "event_id"
@@ -36,26 +35,35 @@ _DIRECTIONS: Final = (
 )
 
 
-def scan(halves: Halves, table: str, fields: Sequence[Field]) -> WorkColumns:
-    """All rows of a table, and their distinct combinations of fields with `together`."""
-    parts = [rows for _, rows in halves.read(table, lambda: (None, fields))]
-    configs = [rows.together() for rows in parts]
-    sizes = [len(rows) for rows in parts]
-    columns = together(parts)
-    begin, n_configs = 0, 0
-    for size, own in zip(sizes, configs, strict=True):
-        columns[TOGETHER][begin : begin + size] += n_configs
-        begin, n_configs = begin + size, n_configs + len(own["track_id"])
-    return WorkColumns(columns, joined(configs, by="track_id"))
+def scan(
+    threads: BothThreads,
+    table: str,
+    fields: Sequence[Field],
+    reduced: Callable[[TableColumns], TableColumns] = lambda columns: columns,
+) -> WorkColumns:
+    """The rows of a table, and their distinct combinations of fields with `together`.
+
+    reduced : makes the columns of a piece to keep, on any thread
+    """
+
+    def convert(_: None, rows: TableRows) -> WorkColumns:
+        return WorkColumns(reduced(rows.columns()), rows.together())
+
+    works = threads.read(table, lambda: (None, fields), convert)
+    n_configs = 0
+    for rows, configs in works:
+        rows[TOGETHER] += n_configs
+        n_configs += len(configs["track_id"])
+    return WorkColumns(*map(joined, zip(*works, strict=True)))
 
 
-def read_dispatches(halves: Halves, run: Run, places: Places, events: Events) -> WorkColumns:
+def read_dispatches(threads: BothThreads, run: Run, places: Places, events: Events) -> WorkColumns:
     """The kernels of a run.
 
     `grid_size` counts threads; that of a Recording counts blocks. Rows keep `event_id`.
     """
     table = run.table(schema.DISPATCHES)
-    rows, configs = scan(halves, table, schema.dispatch_fields())
+    rows, configs = scan(threads, table, schema.dispatch_fields())
     own = _common(rows, configs, places, events)
     own["deviceId"] = np.array(
         [agent.device for agent in places.agents(configs["agent_id"])], np.int32
@@ -73,10 +81,10 @@ def read_dispatches(halves: Halves, run: Run, places: Places, events: Events) ->
 
 
 def read_copies(
-    database: Database, halves: Halves, run: Run, places: Places, events: Events
+    database: Database, threads: BothThreads, run: Run, places: Places, events: Events
 ) -> WorkColumns:
     """The copies of a run. The GPU of a copy is that which sends or receives, or -1."""
-    rows, configs = scan(halves, run.table(schema.COPIES), schema.copy_fields())
+    rows, configs = scan(threads, run.table(schema.COPIES), schema.copy_fields())
     own = _common(rows, configs, places, events)
     rows["bytes"] = rows.pop("size")
     sources, targets, agents = (

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
+
+import numpy as np
 
 from fastprof._system.threads import SecondThread, Task
 from fastprof.readers.sqlite.database import ALL_ROWS, Database, Field, TableColumns, TableRows
@@ -42,11 +45,16 @@ class Connected:
 
 # Rows of a table that a second thread reads in less time than it takes to connect.
 _FEW_ROWS = 20_000
+# Enough that both threads end at about the same time, and that rows are converted in small parts.
+_PIECES = 16
 Pools = TypeVar("Pools")
 
 
-class Halves:
-    """Reads tables on two threads, the second of which connects for the first large table."""
+class BothThreads:
+    """Reads tables in pieces on two threads, the second of which connects for a large table.
+
+    The first thread reads pieces from the first on, the second from the last on.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -56,28 +64,42 @@ class Halves:
         self,
         table: str,
         fields: Callable[[], tuple[Pools, Sequence[Field]]],
-        keep: Callable[[], Any] = lambda: None,
-    ) -> list[tuple[Pools, TableRows]]:
-        """The rows of a table, in one part or two.
+        convert: Callable[[Pools, TableRows], Result],
+    ) -> list[Result]:
+        """The rows of a table in pieces, in the order of the file.
 
-        fields : makes the fields of a part, and the pools that they refer to
-        keep : makes the row filter of a part
+        fields : makes the fields of a piece, and the pools that they refer to
+        convert : makes the result of a piece, on either thread
         """
-        database = self._database
-        if table not in database.tables or database.count(table) < _FEW_ROWS:
-            return [_part(database, table, fields(), keep(), ALL_ROWS)]
-        first, *others = database.pieces(table, 2)
-        if self._second is None and others:
-            self._second = Connected(database)
-        running = [
-            self._second.submit(_part, table, fields(), keep(), row_ids)
-            for row_ids in others
-            if self._second is not None
-        ]
-        part = _part(database, table, fields(), keep(), first)
-        return [part, *(task.result() for task in running)]
+        pieces, capacity = [ALL_ROWS], None
+        if table in self._database.tables and self._database.count(table) >= _FEW_ROWS:
+            pieces = self._database.pieces(table, _PIECES)
+        if len(pieces) > 1:
+            capacity = self._database.count(table) // len(pieces)
+        waiting, results = deque(enumerate(pieces)), dict[int, Result]()
 
-    def __enter__(self) -> Halves:
+        def work(database: Database, following: Callable[[], tuple[int, tuple[int, int]]]) -> None:
+            while True:
+                try:
+                    place, row_ids = following()
+                except IndexError:
+                    return
+                pools, own = fields()
+                rows = TableRows(database, table, own, capacity)
+                rows.read(database, row_ids)
+                results[place] = convert(pools, rows)
+
+        if len(pieces) == 1:
+            work(self._database, waiting.popleft)
+            return [results[0]]
+        if self._second is None:
+            self._second = Connected(self._database)
+        helping = self._second.submit(work, waiting.pop)
+        work(self._database, waiting.popleft)
+        helping.result()
+        return [results[place] for place in range(len(pieces))]
+
+    def __enter__(self) -> BothThreads:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -85,28 +107,11 @@ class Halves:
             self._second.__exit__(*exception)
 
 
-def _part(
-    database: Database,
-    table: str,
-    fields: tuple[Pools, Sequence[Field]],
-    keep: Any,
-    row_ids: tuple[int, int],
-) -> tuple[Pools, TableRows]:
-    pools, own = fields
-    capacity = None if row_ids == ALL_ROWS else database.count(table) // 2
-    rows = TableRows(database, table, own, capacity)
-    rows.read(database, row_ids, keep)
-    return pools, rows
-
-
-def together(parts: Sequence[TableRows]) -> TableColumns:
-    """The columns of all parts of a table, one after the other. Call once."""
-    first, *others = parts
-    begin = len(first)
-    columns = first.columns(sum(map(len, others)))
-    for rows in others:
-        part = slice(begin, begin + len(rows))
-        begin += len(rows)
-        for name, values in rows.columns().items():
-            columns[name][part] = values
-    return columns
+def joined(pieces: Sequence[TableColumns]) -> TableColumns:
+    """The columns of all pieces, one after the other; removes them from the pieces, to free their
+    memory early."""
+    if len(pieces) == 1:
+        return pieces[0]
+    return {
+        name: np.concatenate([columns.pop(name) for columns in pieces]) for name in list(pieces[0])
+    }

@@ -1,10 +1,15 @@
 """A generated run as a rocpd database has the attributions that it has as an export of nsys."""
 
+import numpy as np
 import pytest
 from bench import rocpd_schema
 from bench.generate import generate
 
 import fastprof
+from fastprof.readers.rocpd import reader as rocpd_reader
+from fastprof.readers.rocpd import schema as rocpd
+from fastprof.readers.sqlite import connected
+from fastprof.readers.sqlite.database import Database
 
 # Of the last step, rocprofv3 loses the ranges that are open when the recording ends.
 N_KERNELS, N_WHOLE = 900, 800
@@ -27,6 +32,29 @@ def expected(tmp_path_factory):
     path = tmp_path_factory.mktemp("nsys") / "run.sqlite"
     generate(path, N_KERNELS, n_processes=2)
     return rows(path)
+
+
+@pytest.mark.parametrize("version", rocpd_schema.VERSIONS)
+def test_pieces_on_two_threads_give_the_same(version, tmp_path, monkeypatch):
+    path = tmp_path / "run.db"
+    generate(path, N_KERNELS, n_processes=2, rocpd=version)
+    with Database(path) as database:
+        whole = rocpd_reader.read(database, copies=True, host=True)
+    monkeypatch.setattr(connected, "_FEW_ROWS", 0)
+    with Database(path) as database:
+        (run,) = rocpd.runs_of(database.tables)
+        assert len(database.pieces(run.table(rocpd.EVENTS), 16)) == 16
+        pieces = rocpd_reader.read(database, copies=True, host=True)
+    assert pieces.labels == whole.labels
+    for got, expected in (
+        (pieces.ranges, whole.ranges),
+        (pieces.launches, whole.launches),
+        (pieces.host.calls, whole.host.calls),
+        (pieces.kernels, whole.kernels),
+    ):
+        for name, values in vars(expected).items():
+            if isinstance(values, np.ndarray) and name != "config":
+                assert np.array_equal(getattr(got, name), values), name
 
 
 @pytest.mark.parametrize("version", rocpd_schema.VERSIONS)

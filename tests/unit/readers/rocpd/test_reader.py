@@ -227,6 +227,15 @@ def test_queues_stand_for_unknown_streams(queues, streams, expected, tmp_path):
     assert columns(run.write(tmp_path / "run.db"), "stream") == [(each,) for each in expected]
 
 
+@pytest.mark.parametrize("suffix", ["", "_1", "_a_b_c", "_operation_1", "_x y", "_x%y", "_region"])
+def test_suffixes_of_tables(suffix, tmp_path):
+    path = step(suffix=suffix).write(tmp_path / "run.db")
+    assert [launch for (launch,) in columns(path, "launch")] == [
+        "hipLaunchKernel", "hipMemcpyAsync", "hipLaunchKernel",
+    ]  # fmt: skip
+    assert str(fastprof.open(path).check())
+
+
 def test_graphs(tmp_path):
     run = Rocpd("3.0.2").call(100, 200, 1, "hipGraphLaunch")
     run.kernel(250, 350, 1, graph_exec_id=4, graph_node_id=7).kernel(400, 500, 1, "add")
@@ -272,6 +281,14 @@ def test_nulls(version, tmp_path):
     profile = fastprof.open(run.write(tmp_path / "run.db"))
     assert values(profile, "launch") == [None] * 3
     assert values(profile, "sil") == [100, 60, 250]
+
+
+def test_calls_and_ranges_without_a_thread_are_left_out(tmp_path):
+    run = step("4.1.0").call(1000, 1100, 9).kernel(1200, 1300, 9)
+    run.rows["region"][-1]["track_id"] = 99
+    profile = fastprof.open(run.write(tmp_path / "run.db"))
+    assert (len(profile.api), values(profile, "launch")[-1]) == (3, None)
+    str(profile.report("whatif"))
 
 
 def test_impossible_times(tmp_path):
