@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 import numpy.typing as npt
 
@@ -15,7 +17,8 @@ from fastprof.model.trace import COPY_KINDS, MEMORY_KINDS, Activity, Trace
 def names(trace: Trace) -> tuple[SharedValues, SharedValues]:
     """Long and short name of every row.
 
-    A graph is `CUDA graph 3`, a copy `[CUDA memcpy HtoD]`, a memset `[CUDA memset]`.
+    A graph is `CUDA graph 3`, a copy `[CUDA memcpy HtoD]`, a memset `[CUDA memset]`; of AMD's
+    recordings, `[HIP memcpy HtoD]` and `[HIP memset]`.
     """
     configs, rows = trace.kernels.configs, trace.kernels.config
     copy_kind = configs.kind if configs.copy_kind is None else configs.copy_kind
@@ -34,6 +37,9 @@ def names(trace: Trace) -> tuple[SharedValues, SharedValues]:
     )
 
 
+_OF_AMD: Final = ("rocpd", "rpd")
+
+
 def _name(trace: Trace, config: int) -> str | None:
     """The name of work of a configuration, None if the trace lacks it."""
     configs = trace.kernels.configs
@@ -43,11 +49,12 @@ def _name(trace: Trace, config: int) -> str | None:
         return f"CUDA graph {graph}" if graph >= 0 else "CUDA graph"
     if name >= 0:
         return trace.strings[name]
+    maker = "HIP" if trace.about.format in _OF_AMD else "CUDA"
     if kind == Activity.MEMCPY and configs.copy_kind is not None:
         number = int(configs.copy_kind[config])
         known = 0 < number < len(COPY_KINDS)
-        return f"[CUDA memcpy {COPY_KINDS[number]}]" if known else "[CUDA memcpy]"
-    return "[CUDA memset]" if kind == Activity.MEMSET else None
+        return f"[{maker} memcpy {COPY_KINDS[number]}]" if known else f"[{maker} memcpy]"
+    return f"[{maker} memset]" if kind == Activity.MEMSET else None
 
 
 def is_graph(name: str) -> bool:

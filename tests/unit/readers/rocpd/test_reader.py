@@ -41,7 +41,7 @@ def test_a_step(version, tmp_path):
     names = ("start", "name", "device", "stream", "correlation", "launch", "op", "tid", "pid")
     assert columns(path, *names) == [
         (250, "gemm", 0, 1, 1, "hipLaunchKernel", "mm", 101, 100),
-        (420, "[CUDA memcpy HtoD]", 0, 1, 2, "hipMemcpyAsync", "mm", 101, 100),
+        (420, "[HIP memcpy HtoD]", 0, 1, 2, "hipMemcpyAsync", "mm", 101, 100),
         (700, "add", 1, 2, 3, "hipLaunchKernel", "mm", 101, 100),
     ]
 
@@ -184,7 +184,7 @@ def test_directions_of_copies(told, version, tmp_path):
     run = step(version).copy(1000, 1100, 9, name=name, source=source, target=target, stream=stream)
     profile = fastprof.open(run.write(tmp_path / "run.db"))
     kind, device = COPIES[told]
-    name = f"[CUDA memcpy {kind}]" if kind else "[CUDA memcpy]"
+    name = f"[HIP memcpy {kind}]" if kind else "[HIP memcpy]"
     assert [values(profile, each)[-1] for each in ("name", "device")] == [name, device]
 
 
@@ -200,7 +200,7 @@ def test_several_runs_in_one_file(tmp_path):
     got = columns(path, *names)
     assert got == [
         (250, "gemm", 0, 100, 101), (255, "gemm", 2, 105, 101),
-        (420, "[CUDA memcpy HtoD]", 0, 300, 101), (425, "[CUDA memcpy HtoD]", 2, 305, 101),
+        (420, "[HIP memcpy HtoD]", 0, 300, 101), (425, "[HIP memcpy HtoD]", 2, 305, 101),
         (700, "add", 1, 500, 101), (705, "add", 3, 505, 101),
     ]  # fmt: skip
     profile = fastprof.open(path)
