@@ -32,7 +32,7 @@ library defines the operator (the script has --import), torch.compile made it.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("path", metavar="FILE", help="trace of torch.profiler with shapes")
+    parser.add_argument("file", metavar="FILE", help="trace of torch.profiler with shapes")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--top", metavar="N", type=count, default=1, help="calls (default: 1)")
     which.add_argument("--call", metavar="N", type=count, help="only the N-th call")
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     from fastprof.api.open import open_trace
 
     with Bar() as bar:
-        profile = open_trace(arguments.path, bar, graph_capture=arguments.graph_capture)
+        profile = open_trace(arguments.file, bar, graph_capture=arguments.graph_capture)
     profile = trimmed(profile, arguments.trim)
     log_unmatched(profile, arguments.where)
     try:

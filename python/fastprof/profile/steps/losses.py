@@ -38,6 +38,8 @@ def with_losses(trace: Trace, steps: StepsOfKernels, window: Window | None) -> S
         text = f"{_lacks(trace, len(lost))}, {_TOO_SMALL}"
         return _incomplete(steps, np.array([len(lost)], np.int64), text, share >= _MUCH)
     counts = _in_steps(trace, steps, lost)
+    if not (steps.is_counted & (counts > 0)).any():  # they are cut, which notes say
+        return replace(steps, lost=counts) if counts.any() else steps
     is_counted = steps.is_counted & (counts == 0)
     for _, rows in rows_by(steps.pid):
         if not is_counted[rows].any():
@@ -50,7 +52,7 @@ def with_losses(trace: Trace, steps: StepsOfKernels, window: Window | None) -> S
         text += ", which means leave out"
     is_serious = bool(is_left_out) or share >= _MUCH
     steps = replace(steps, is_counted=is_counted)
-    return _incomplete(steps, counts, text, is_serious) if counts.any() else steps
+    return _incomplete(steps, counts, text, is_serious)
 
 
 def _incomplete(steps: StepsOfKernels, lost: Int64, text: str, is_serious: bool) -> StepsOfKernels:

@@ -94,7 +94,7 @@ def test_commands_take_a_directory(export, capsys, tmp_path):
     directory = str(directory_of(export, write_parquet))
     assert cli.main([directory]) == 0
     first = capsys.readouterr()
-    assert "Nsight Systems export" in first.out
+    assert "Nsight Systems export" in " ".join(first.out.split())
     assert "its tables are kept as an SQLite file" in first.err
     assert cli.main(["report", directory, "-o", str(tmp_path / "page.html")]) == 0
     assert cli.main(["export", directory, "--to", "perfetto", "-o", str(tmp_path / "out")]) == 0
