@@ -17,7 +17,7 @@ from fuzz.worker import outcomes
 from support.hypothesis_profiles import IS_FULL
 from support.waiting import PATIENCE
 
-N_MUTANTS = 400  # more than there are ways to make one of a seed
+N_MUTANTS = 600  # more than there are ways to make one of a seed
 
 
 @pytest.fixture(scope="module")
