@@ -8,7 +8,7 @@ import numpy as np
 
 from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple
-from fastprof.analysis.grouping import Grouping, numbers
+from fastprof.analysis.grouping import Grouping, numbers, texts
 from fastprof.analysis.registry import Where
 from fastprof.analysis.roofline.ideal import ideals_of
 from fastprof.analysis.selection import selected
@@ -47,6 +47,7 @@ class Repeatable(NamedTuple):
     forward, backward : None if there is no GPU work of this pass
     lost_ns : GPU time of all these calls above their ideal time, 0 if that is unknown
     gpu_ns : of all these calls
+    kernel : the name of the first kernel of the forward pass, "" if there is none
     """
 
     call: Call
@@ -54,6 +55,7 @@ class Repeatable(NamedTuple):
     backward: Pass | None
     lost_ns: float
     gpu_ns: float
+    kernel: str
 
 
 def repeatable_calls(
@@ -81,7 +83,8 @@ def repeatable_calls(
             continue
         passes = sums.of(2 * number), sums.of(2 * number + 1)
         lost_ns = float(lost[2 * number] + lost[2 * number + 1])
-        result.append(Repeatable(named.call, *passes, lost_ns, gpu_ns))
+        name = sums.kernel(2 * number)
+        result.append(Repeatable(named.call, *passes, lost_ns, gpu_ns, name))
         other -= gpu_ns
     return sorted(result, key=lambda call: (-call.lost_ns, -call.gpu_ns)), other
 
@@ -118,7 +121,15 @@ class _Sums:
         self._flops, self._bytes = (groups.stats(numbers(profile, x)) for x in ("flops", "bytes"))
         first = np.unique(calls.instance, return_index=True)
         heads = first[1][first[0] >= 0]
+        keys, first_of_key = np.unique(self.key, return_index=True)
+        self._first = dict(zip(keys.tolist(), first_of_key.tolist(), strict=True))
+        self._names = texts(profile, "name")
         self._calls = np.bincount(take(self.key, heads.astype(np.int32)) + 1, None, 2 * self.n + 1)
+
+    def kernel(self, key: int) -> str:
+        """The name of the first kernel of a pass, "" if there is none or the trace lacks it."""
+        row = self._first.get(key)
+        return "" if row is None else self._names.at(row) or ""
 
     def of(self, key: int) -> Pass | None:
         """The means of a pass; None without kernels."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from fastprof._system.regex import regex
 from fastprof.model.call import UNKNOWN, Call, Tensor
 
 # torch.profiler's names of types (c10::ScalarType and C++) to attributes of torch.
@@ -51,8 +52,21 @@ class NotRepeatableError(Exception):
     """The trace lacks what a script needs of a call; the text says what."""
 
 
-def source_of(call: Call) -> list[str]:
+# The types of tensors in lists are not recorded. Kernels that only copy name the size of elements.
+_ELEMENT: Final = regex(r"OpaqueType<(\d+)u?>")
+_OF_SIZE: Final = {1: "uint8", 2: "bfloat16", 4: "float32", 8: "float64", 16: "complex128"}
+
+
+def element_type(kernel: str) -> str | None:
+    """A type of the size of the elements that a copying kernel names, None if it names none."""
+    size = _ELEMENT.search(kernel)
+    return None if size is None else _OF_SIZE.get(int(size[1]))
+
+
+def source_of(call: Call, unrecorded: str | None = None) -> list[str]:
     """The arguments of a call as expressions of the script: `T((8, 64), "float32", (64, 1))`.
+
+    unrecorded : the type of tensors whose type is not recorded; None: the call is refused
 
     Raises
     ------
@@ -65,7 +79,7 @@ def source_of(call: Call) -> list[str]:
         raise NotRepeatableError("it has no GPU work of its own to repeat")
     values = [arg.value for arg in call.args]
     most = _most(call.op, values)
-    return [_expression(value, most.get(i)) for i, value in enumerate(values)]
+    return [_expression(value, most.get(i), unrecorded) for i, value in enumerate(values)]
 
 
 def _most(op: str, values: Sequence[Any]) -> dict[int, int]:
@@ -82,11 +96,11 @@ def _most(op: str, values: Sequence[Any]) -> dict[int, int]:
     return {integers: shape[dimension]} if is_there else {}
 
 
-def _expression(value: Any, most: int | None) -> str:
+def _expression(value: Any, most: int | None, unrecorded: str | None) -> str:
     if isinstance(value, Tensor):
-        return _tensor(value, most)
+        return _tensor(value, most, unrecorded)
     if isinstance(value, tuple):
-        return f"[{', '.join(_expression(item, most) for item in value)}]"
+        return f"[{', '.join(_expression(item, most, unrecorded) for item in value)}]"
     if value is UNKNOWN:
         raise NotRepeatableError("an argument is not recorded: a list, or another object")
     if value is None or isinstance(value, bool | int | str):
@@ -97,12 +111,12 @@ def _expression(value: Any, most: int | None) -> str:
     raise NotRepeatableError(f"an argument is a {type(value).__name__}, which no script can make")
 
 
-def _tensor(tensor: Tensor, most: int | None) -> str:
+def _tensor(tensor: Tensor, most: int | None, unrecorded: str | None) -> str:
     if tensor.dtype == "":
         return "None"
-    if tensor.dtype is None:
+    if tensor.dtype is None and unrecorded is None:
         raise NotRepeatableError("the type of a tensor is not recorded")
-    name = _TYPES.get(tensor.dtype)
+    name = unrecorded if tensor.dtype is None else _TYPES.get(tensor.dtype)
     if name is None:
         raise NotRepeatableError(f"tensors of type {tensor.dtype} cannot be made")
     parts = [repr(tensor.shape), repr(name)]

@@ -11,7 +11,7 @@ from fastprof._system.classes import NamedTuple
 from fastprof._system.regex import regex
 from fastprof.analysis.registry import Where
 from fastprof.analysis.repro.calls import Pass, Repeatable, repeatable_calls
-from fastprof.analysis.repro.inputs import NotRepeatableError, source_of
+from fastprof.analysis.repro.inputs import NotRepeatableError, element_type, source_of
 from fastprof.analysis.roofline.utilisation import devices_with
 from fastprof.errors import ReportError
 from fastprof.model.heading import printable
@@ -90,7 +90,7 @@ def _chosen(
         if len(chosen) == top:
             break
         try:
-            chosen.append((one, source_of(one.call)))
+            chosen.append((one, source_of(one.call, element_type(one.kernel))))
         except NotRepeatableError as reason:
             refused.append(f"{one.call.mod}::{one.call.op}: {reason}")
     return chosen, refused

@@ -149,6 +149,19 @@ def test_what_cannot_be_repeated_is_named_with_the_reason(opened, tmp_path, caps
     assert "1 call, " in told
 
 
+def test_tensors_of_a_list_have_the_size_that_the_kernel_names(opened, tmp_path):
+    calls = Calls()
+    calls.n = 1
+    at = 1000 * US
+    calls.op(at, at + 50 * US, "aten::cat", dims=[[[2, 3], [4, 3]], []],
+             types=["TensorList", "Scalar"], **{"Concrete Inputs": ["", "0"]})  # fmt: skip
+    name = "void at::native::CatArrayBatchedCopy<at::native::OpaqueType<2u>, unsigned int, 3>()"
+    calls.launch(at + 10 * US, at + 12 * US, 1).kernel(at + 20 * US, at + 30 * US, 1, name)
+    text = opened(calls).repro()
+    assert "[T((2, 3), 'bfloat16'), T((4, 3), 'bfloat16')], 0" in text
+    assert "results   (6, 3)" in repeated(text, tmp_path)
+
+
 def test_an_operator_of_another_library_fails_with_what_to_import(opened, tmp_path):
     path = tmp_path / "repro.py"
     path.write_text(opened(Calls().call("mine::op", [[4]], ["float"], concrete=[""])).repro())
