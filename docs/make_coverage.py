@@ -13,11 +13,14 @@ from typing import Any
 
 import fastprof
 from fastprof._system.output_file import output_file
+from fastprof.analysis.repro.script import script
+from fastprof.errors import ReportError
 from fastprof.writers.info import describe
 
 PAGE = Path(__file__).parent / "coverage.md"
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-TRACES = ("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*.nvvp", "pyprof/*.sql*")
+TRACES = ("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*.nvvp", "pyprof/*.sql*",
+          "rocpd/*.db", "rocpd/*.json.gz")  # fmt: skip
 # Depths of `fastprof info`, and the headers of their columns.
 DEPTHS = {
     "launch": "launch", "op": "op", "shapes": "shapes", "cost": "cost", "source line": "line"
@@ -36,8 +39,10 @@ Of the compiled programs and graphs here, no artefacts of torch.compile and no a
 published: their shares are those of the trace alone. Triton kernels have an operator and a cost by name and tensors,
 marked as an estimate: 9.7 % of the GPU time of `sd35_compile_mi300`, 6.7 % of `triton_compile`.
 
-| trace | GPU | kernels | GPU time, ms | {" | ".join(DEPTHS.values())} |
-|---|---|--:|--:|{"--:|" * len(DEPTHS)}
+The last column is the share of the GPU time, copies too, of calls that `fastprof repro --top 200` repeats in a script.
+
+| trace | GPU | kernels | GPU time, ms | {" | ".join(DEPTHS.values())} | repro |
+|---|---|--:|--:|{"--:|" * len(DEPTHS)}--:|
 """
 
 
@@ -46,14 +51,26 @@ def page(directory: Path) -> str:
     files = sorted(file for pattern in TRACES for file in directory.glob(pattern))
     if not files:
         sys.exit(f"{directory}: no traces; pass their directory, or set FASTPROF_DATA")
-    return HEAD + "".join(
-        row(file.relative_to(directory).as_posix(), describe(fastprof.open(file, copies=False)))
-        for file in files
-    )
+    rows = []
+    for file in files:
+        info = describe(fastprof.open(file, copies=False))
+        rows.append(row(file.relative_to(directory).as_posix(), info, repeated(file)))
+    return HEAD + "".join(rows)
 
 
-def row(name: str, info: dict[str, Any]) -> str:
-    """The row of a trace, from its `describe`."""
+def repeated(file: Path) -> float:
+    """The share of the GPU time of calls that a script repeats."""
+    try:
+        return script(fastprof.open(file), top=200).share
+    except ReportError:
+        return 0.0
+
+
+def row(name: str, info: dict[str, Any], share: float) -> str:
+    """The row of a trace, from its `describe`.
+
+    share : see `repeated`
+    """
     names = sorted({gpu["name"] or "unknown" for gpu in info["gpus"] if gpu["rows"]})
     shares = {each["depth"]: each["share"] for each in info["coverage"]}
     cells = [
@@ -62,6 +79,7 @@ def row(name: str, info: dict[str, Any]) -> str:
         str(sum(each["count"] for each in info["work"].values())),
         f"{info['gpu_time'] / 1e6:.1f}",
         *(percent(shares[depth]) for depth in DEPTHS),
+        percent(share if info["gpu_time"] else None),
     ]
     return f"| {' | '.join(cells)} |\n"
 

@@ -13,7 +13,14 @@ from real.open_traces import profile
 from support.real_data import data_dir, real, traces
 
 DOCS = Path(__file__).parents[2] / "docs"
-TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")
+TRACES = traces(
+    "kineto/*.json.gz",
+    "nsys/*.sqlite",
+    "nvprof/*",
+    "pyprof/*.sql*",
+    "rocpd/*.db",
+    "rocpd/*.json.gz",
+)
 
 
 @cache
@@ -45,9 +52,9 @@ def test_every_trace_of_the_index_is_in_the_table(directory: Path) -> None:
     index = (directory / "INDEX.md").read_text()
     for cell in re.findall(r"^\| ([\w/.]+(?:, [\w/.]+)*) \|", index, re.M):
         for name in cell.split(", "):
-            if name.startswith("rocpd/"):  # not read yet
-                continue
-            if "." in name and not name.endswith((".csv", ".dict", "json.gz")):
+            if name.startswith("rocpd/") or (
+                "." in name and not name.endswith((".csv", ".dict", "json.gz"))
+            ):
                 assert name in listed()
             elif name.endswith(".json.gz"):
                 pattern = re.escape(Path(name).name).replace(r"rank0\.\.3", "rank[0-3]")
@@ -56,7 +63,8 @@ def test_every_trace_of_the_index_is_in_the_table(directory: Path) -> None:
 
 @pytest.mark.parametrize("path", TRACES)
 def test_the_row_of_a_trace_is_in_the_page(path: str) -> None:
-    row = make_coverage().row(path, describe(profile(path)))
+    made = make_coverage()
+    row = made.row(path, describe(profile(path)), made.repeated(real(path)))
     assert row in (DOCS / "coverage.md").read_text(), "run: python docs/make_coverage.py"
 
 
