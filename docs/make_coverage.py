@@ -39,7 +39,8 @@ Of the compiled programs and graphs here, no artefacts of torch.compile and no a
 published: their shares are those of the trace alone. Triton kernels have an operator and a cost by name and tensors,
 marked as an estimate: 9.7 % of the GPU time of `sd35_compile_mi300`, 6.7 % of `triton_compile`.
 
-The last column is the share of the GPU time, copies too, of calls that `fastprof repro --top 200` repeats in a script.
+The last column is the share of the GPU time, communication and copies too, of calls that `fastprof repro --top 200`
+repeats in a script, where the libraries that define their operators are installed.
 
 | trace | GPU | kernels | GPU time, ms | {" | ".join(DEPTHS.values())} | repro |
 |---|---|--:|--:|{"--:|" * len(DEPTHS)}--:|
