@@ -167,7 +167,7 @@ def test_an_operator_of_another_library_fails_with_what_to_import(opened, tmp_pa
     path.write_text(opened(Calls().call("mine::op", [[4]], ["float"], concrete=[""])).repro())
     run = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
     assert run.returncode == 1
-    assert "mine::op is not in this torch; --import the library that defines it" in run.stderr
+    assert "mine::op: it is not in this torch; --import the library that defines it" in run.stderr
 
 
 def test_errors_say_what_there_is(opened):
