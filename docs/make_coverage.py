@@ -39,7 +39,7 @@ Of the compiled programs and graphs here, no artefacts of torch.compile and no a
 published: their shares are those of the trace alone. Triton kernels have an operator and a cost by name and tensors,
 marked as an estimate: 9.7 % of the GPU time of `sd35_compile_mi300`, 6.7 % of `triton_compile`.
 
-The last column is the share of the GPU time, communication and copies too, of calls that `fastprof repro --top 200`
+The last column is the share of this time, communication included, in calls that `fastprof repro --top 200`
 repeats in a script, where the libraries that define their operators are installed.
 
 | trace | GPU | kernels | GPU time, ms | {" | ".join(DEPTHS.values())} | repro |
@@ -54,15 +54,16 @@ def page(directory: Path) -> str:
         sys.exit(f"{directory}: no traces; pass their directory, or set FASTPROF_DATA")
     rows = []
     for file in files:
-        info = describe(fastprof.open(file, copies=False))
-        rows.append(row(file.relative_to(directory).as_posix(), info, repeated(file)))
+        profile = fastprof.open(file, copies=False)
+        name = file.relative_to(directory).as_posix()
+        rows.append(row(name, describe(profile), repeated(profile)))
     return HEAD + "".join(rows)
 
 
-def repeated(file: Path) -> float:
+def repeated(profile: fastprof.Profile) -> float:
     """The share of the GPU time of calls that a script repeats."""
     try:
-        return script(fastprof.open(file), top=200).share
+        return script(profile, top=200).share
     except ReportError:
         return 0.0
 

@@ -65,7 +65,7 @@ def test_every_trace_of_the_index_is_in_the_table(directory: Path) -> None:
 @pytest.mark.parametrize("path", TRACES)
 def test_the_row_of_a_trace_is_in_the_page(path: str) -> None:
     made = make_coverage()
-    row = made.row(path, describe(profile(path)), made.repeated(real(path)))
+    row = made.row(path, describe(profile(path)), made.repeated(profile(path)))
     assert row in (DOCS / "coverage.md").read_text(), "run: python docs/make_coverage.py"
 
 
