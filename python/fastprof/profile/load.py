@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from threading import Lock
-from typing import BinaryIO, TypedDict, TypeVar
+from typing import Any, BinaryIO, TypedDict, TypeVar
 
 from fastprof._core._take import take
 from fastprof._system import memory
@@ -16,13 +16,12 @@ from fastprof._system.garbage import uncollected
 from fastprof.errors import BadInputError
 from fastprof.model.compiled import Compiled
 from fastprof.model.markers import SourceLines
-from fastprof.model.timeline import GpuSamples, KeptHost, Recorded, RecordedEvents
+from fastprof.model.timeline import KeptHost, Recorded
 from fastprof.model.trace import Recording, Trace
 from fastprof.ops.user import load_packages
 from fastprof.profile import checks
 from fastprof.profile.callpath.attribution import Attribution, attribute
 from fastprof.profile.callpath.nesting import nest
-from fastprof.profile.counters import Counters
 from fastprof.profile.data import ProfileData
 from fastprof.profile.from_trace import TraceSource
 from fastprof.profile.source import ProfileSource
@@ -53,6 +52,7 @@ _TRACE_SUFFIXES = (".json", ".json.gz", ".sqlite")  # of graph captures in a dir
 
 
 Data = TypeVar("Data", bound=ProfileData)
+Result = TypeVar("Result")
 
 
 class LoadOptions(TypedDict, total=False):
@@ -196,10 +196,12 @@ def _load(
         take(attribution.node_of_frame, attribution.frame_of_kernel),
     )
     file = SameFile(path, name)
-    counters = partial(_read_counters, file, copies)
     readers = (
-        _reader_of_times(file, *kept), _reader_of_events(file), _reader_of_samples(file), counters,
-    )  # fmt: skip
+        _reader_of_times(file, *kept),
+        partial(_again, file, read_host_events),
+        cache(partial(_again, file, read_gpu_samples)),
+        partial(_again, file, read_counters, copies),
+    )
     source = TraceSource(trace, attribution, lines, *readers)
     return kind(source, _recounter(file, copies), summary)
 
@@ -295,47 +297,16 @@ def _timeline(
         again = cache(partial(_timeline, file, None, trace, attribution))
         return timeline_of_kept(trace, attribution, kept, again)
     try:
-        return timeline_of(trace, attribution, _read_again(file) if kept is None else kept)
+        return timeline_of(
+            trace, attribution, _again(file, read_timeline) if kept is None else kept
+        )
     except DiffersError:
         raise file.changed() from None
 
 
-def _read_again(file: SameFile) -> Recorded:
+def _again(file: SameFile, function: Callable[..., Result], *arguments: Any) -> Result:
+    """function(path, *arguments) of the file, which must not change before and meanwhile."""
     file.check()
-    recorded = read_timeline(file.path)
+    result = function(file.path, *arguments)
     file.check()
-    return recorded
-
-
-def _read_counters(file: SameFile, copies: bool) -> Counters:
-    """Hardware counters from the file."""
-    file.check()
-    counters = read_counters(file.path, copies)
-    file.check()
-    return counters
-
-
-def _reader_of_events(file: SameFile) -> Callable[[str], RecordedEvents | None]:
-    """A function that reads further events of the host from the file."""
-
-    def read(name: str) -> RecordedEvents | None:
-        file.check()
-        recorded = read_host_events(file.path, name)
-        file.check()
-        return recorded
-
-    return read
-
-
-def _reader_of_samples(file: SameFile) -> Callable[[], GpuSamples | None]:
-    """A function that reads the samples of GPU counters from the file, once."""
-    results: list[GpuSamples | None] = []
-
-    def read() -> GpuSamples | None:
-        if not results:
-            file.check()
-            results.append(read_gpu_samples(file.path))
-            file.check()
-        return results[0]
-
-    return read
+    return result

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Set
+from collections.abc import Iterator, Set
+from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastprof._system import memory
 from fastprof._system.classes import dataclass
@@ -308,11 +309,7 @@ def read_host_events(path: str | os.PathLike[str], name: str) -> RecordedEvents 
     BadInputError
         The file cannot be read, is damaged, or is not a trace.
     """
-    file, _ = detect_trace(path).exported()
-    if file.format is not FileFormat.SQLITE:
-        return None
-    with Database(file.path) as database:
-        tool = _tool_of(database)
+    with _database_of(path) as (database, tool):
         if tool == _NSYS:
             from fastprof.readers.nsys.host_events import READERS
 
@@ -322,6 +319,17 @@ def read_host_events(path: str | os.PathLike[str], name: str) -> RecordedEvents 
 
             return payload_events(database)
         return None
+
+
+@contextmanager
+def _database_of(path: str | os.PathLike[str]) -> Iterator[tuple[Any, str]]:
+    """The database of a trace, open, and its format; None and "" for traces in other files."""
+    file, _ = detect_trace(path).exported()
+    if file.format is not FileFormat.SQLITE:
+        yield None, ""
+        return
+    with Database(file.path) as database:
+        yield database, _tool_of(database)
 
 
 def read_counters(path: str | os.PathLike[str], copies: bool) -> dict[str, npt.NDArray[np.float64]]:
@@ -334,11 +342,8 @@ def read_counters(path: str | os.PathLike[str], copies: bool) -> dict[str, npt.N
     BadInputError
         The file cannot be read, is damaged, or is not a trace.
     """
-    file, _ = detect_trace(path).exported()
-    if file.format is not FileFormat.SQLITE:
-        return {}
-    with Database(file.path) as database:
-        if _tool_of(database) != _ROCPD:
+    with _database_of(path) as (database, tool):
+        if tool != _ROCPD:
             return {}
         from fastprof.readers.rocpd import counters
 
@@ -353,11 +358,8 @@ def read_gpu_samples(path: str | os.PathLike[str]) -> GpuSamples | None:
     BadInputError
         The file cannot be read, is damaged, or is not a trace.
     """
-    file, _ = detect_trace(path).exported()
-    if file.format is not FileFormat.SQLITE:
-        return None
-    with Database(file.path) as database:
-        if not nsys_schema.recognises(database.tables):
+    with _database_of(path) as (database, tool):
+        if tool != _NSYS:
             return None
         from fastprof.readers.nsys.gpu_metrics import gpu_samples
 
