@@ -10,7 +10,7 @@ from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple
 from fastprof.analysis.grouping import Grouping, numbers, texts
 from fastprof.analysis.registry import Where
-from fastprof.analysis.roofline.ideal import ideals_of
+from fastprof.analysis.roofline.ideal import Ideals, ideals_of
 from fastprof.analysis.selection import selected
 from fastprof.model.call import Call
 from fastprof.model.devices import Device
@@ -67,22 +67,19 @@ def repeatable_calls(
     where : see `fastprof.analysis.selection`
     """
     calls = profile.source.calls_of_kernels()
-    if calls is None:
-        return [], float(np.maximum(numbers(profile, "sil"), 0).sum())
     time = np.maximum(numbers(profile, "sil"), 0).astype(np.float64)
-    ideal = ideals_of(profile, devices)
+    if calls is None:
+        return [], float(time.sum())
     rows = selected(profile, where)
     is_selected = np.ones(len(profile), bool) if rows is None else rows
-    sums = _Sums(profile, calls, time, ideal.ideal, ideal.is_counted, is_selected)
-    lost = np.bincount(sums.key + 1, np.where(is_selected, ideal.lost, 0), 2 * sums.n + 1)[1:]
-    total = np.bincount(sums.key + 1, np.where(is_selected, time, 0), 2 * sums.n + 1)[1:]
+    sums = _Sums(profile, calls, time, ideals_of(profile, devices), is_selected)
     result, other = [], float(time[is_selected].sum())
     for number, named in enumerate(calls.named):
-        gpu_ns = float(total[2 * number] + total[2 * number + 1])
+        gpu_ns = float(sums.time[2 * number] + sums.time[2 * number + 1])
         if named.call is None or not _is_of_torch(named) or not gpu_ns:
             continue
         passes = sums.of(2 * number), sums.of(2 * number + 1)
-        lost_ns = float(lost[2 * number] + lost[2 * number + 1])
+        lost_ns = float(sums.lost[2 * number] + sums.lost[2 * number + 1])
         name = sums.kernel(2 * number)
         result.append(Repeatable(named.call, *passes, lost_ns, gpu_ns, name))
         other -= gpu_ns
@@ -99,8 +96,12 @@ class _Sums:
 
     Parameters
     ----------
-    time, ideal : float64 [kernels], ns
-    is_counted : bool [kernels], whether the ideal time is known
+    time : float64 [kernels], ns
+    is_selected : bool [kernels]
+
+    Attributes
+    ----------
+    time, lost : float64 [calls and passes], ns, see `Repeatable`
     """
 
     def __init__(
@@ -108,23 +109,23 @@ class _Sums:
         profile: ProfileData,
         calls: CallsOfKernels,
         time: np.ndarray,
-        ideal: np.ndarray,
-        is_counted: np.ndarray,
+        ideal: Ideals,
         is_selected: np.ndarray,
     ) -> None:
-        self.n = len(calls.named)
+        n = 2 * len(calls.named)
         key = np.where(is_selected & (calls.call >= 0), 2 * calls.call + calls.backward, -1)
-        self.key = key.astype(np.int32)
-        groups = Grouping(self.key, 2 * self.n)
-        self._kernels, self._time = groups.counts, groups.sums(time)
-        self._ideal, self._known = groups.sums(ideal), groups.sums(time, is_counted)
+        key = key.astype(np.int32)
+        groups = Grouping(key, n)
+        self.time, self.lost = groups.sums(time), groups.sums(ideal.lost)
+        self._kernels, self._ideal = groups.counts, groups.sums(ideal.ideal)
+        self._known = groups.sums(time, ideal.is_counted)
         self._flops, self._bytes = (groups.stats(numbers(profile, x)) for x in ("flops", "bytes"))
         first = np.unique(calls.instance, return_index=True)
         heads = first[1][first[0] >= 0]
-        keys, first_of_key = np.unique(self.key, return_index=True)
+        keys, first_of_key = np.unique(key, return_index=True)
         self._first = dict(zip(keys.tolist(), first_of_key.tolist(), strict=True))
         self._names = texts(profile, "name")
-        self._calls = np.bincount(take(self.key, heads.astype(np.int32)) + 1, None, 2 * self.n + 1)
+        self._calls = np.bincount(take(key, heads.astype(np.int32)) + 1, None, n + 1)
 
     def kernel(self, key: int) -> str:
         """The name of the first kernel of a pass, "" if there is none or the trace lacks it."""
@@ -142,5 +143,5 @@ class _Sums:
         )
         is_known = self._known[key] > 0 and self._ideal[key] > 0
         ideal = float(self._ideal[key]) / n if is_known else None
-        time = float(self._time[key]) / n
+        time = float(self.time[key]) / n
         return Pass(n, float(self._kernels[key]) / n, time, flops, bytes_, ideal)

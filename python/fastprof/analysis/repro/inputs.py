@@ -7,18 +7,9 @@ from typing import Any, Final
 
 from fastprof._system.regex import regex
 from fastprof.model.call import UNKNOWN, Call, Tensor
+from fastprof.ops.tensor import canonical_type
 
-# torch.profiler's names of types (c10::ScalarType and C++) to attributes of torch.
-_TYPES: Final = {
-    "float": "float32", "double": "float64", "c10::Half": "float16", "c10::BFloat16": "bfloat16",
-    "long int": "int64", "long": "int64", "int": "int32", "short int": "int16", "short": "int16",
-    "signed char": "int8", "unsigned char": "uint8", "bool": "bool",
-    "c10::complex<float>": "complex64", "c10::complex<double>": "complex128",
-    "c10::Float8_e4m3fn": "float8_e4m3fn", "c10::Float8_e5m2": "float8_e5m2",
-    "c10::Float8_e4m3fnuz": "float8_e4m3fnuz", "c10::Float8_e5m2fnuz": "float8_e5m2fnuz",
-    **{name: name for name in ("float32", "float64", "float16", "bfloat16", "int64", "int32",
-                               "int16", "int8", "uint8", "complex64", "complex128")},
-}  # fmt: skip
+_QUANTISED: Final = frozenset({"quint8", "qint8", "qint32"})  # need a scale, which is not recorded
 
 # Operators that wait for the host, make views, or have no work of their own to repeat.
 _NO_WORK: Final = frozenset(
@@ -116,8 +107,8 @@ def _tensor(tensor: Tensor, most: int | None, unrecorded: str | None) -> str:
         return "None"
     if tensor.dtype is None and unrecorded is None:
         raise NotRepeatableError("the type of a tensor is not recorded")
-    name = unrecorded if tensor.dtype is None else _TYPES.get(tensor.dtype)
-    if name is None:
+    name = unrecorded if tensor.dtype is None else canonical_type(tensor.dtype)
+    if name is None or name in _QUANTISED:
         raise NotRepeatableError(f"tensors of type {tensor.dtype} cannot be made")
     parts = [repr(tensor.shape), repr(name)]
     if tensor.strides is not None and len(tensor.strides) == len(tensor.shape):
