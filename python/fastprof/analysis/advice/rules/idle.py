@@ -75,18 +75,13 @@ def _loader_effect(facts: Facts, ranges: list[str]) -> str:
 @rule("garbage-collection", least=0.01)
 def garbage_collection(facts: Facts) -> Iterator[Finding]:
     """The GPU waits for Python's garbage collector."""
-    causes = ("garbage collection",)
-    if not (ns := facts.idle.mean(causes[0])):
-        return
-    yield Finding(
+    return _of_python(
+        facts,
+        "garbage collection",
         what="The GPU waits while Python collects garbage.",
-        where=shares_of(facts, causes, "line", "range"),
-        evidence=_host_evidence(facts, {causes[0]: ns}),
         remedy="gc.freeze() after the first steps, gc.disable() in the loop, and gc.collect() "
         "every few hundred steps; or raise gc.set_threshold",
-        confidence="high",
         why="the thread that launches the next work collects during this time",
-        idle_ns={causes[0]: ns},
         cause="The GPU waits {time} for Python's garbage collector.",
         effect="Collections outside of the steps would save {saving}.",
     )
@@ -95,21 +90,35 @@ def garbage_collection(facts: Facts) -> Iterator[Finding]:
 @rule("gil", least=0.02)
 def interpreter_lock(facts: Facts) -> Iterator[Finding]:
     """The GPU waits for Python's global interpreter lock."""
-    causes = ("GIL",)
-    if not (ns := facts.idle.mean(causes[0])):
-        return
-    yield Finding(
+    return _of_python(
+        facts,
+        "GIL",
         what="The thread that launches work waits for Python's interpreter lock.",
-        where=shares_of(facts, causes, "line", "range"),
-        evidence=_host_evidence(facts, {causes[0]: ns}),
         remedy="move the work of the other Python threads into a process (DataLoader workers, "
         "multiprocessing), or into calls that release the lock",
-        confidence="high",
         why="nsys recorded when the thread waited for the lock",
-        idle_ns={causes[0]: ns},
         cause="The GPU waits {time} while other threads hold Python's interpreter lock.",
         effect="Without them, a step would take {saving} less.",
     )
+
+
+def _of_python(
+    facts: Facts, name: str, *, what: str, remedy: str, why: str, cause: str, effect: str
+) -> Iterator[Finding]:
+    """A finding on all idle time of the cause `name`; the other texts are those of `Finding`."""
+    ns = facts.idle.mean(name)
+    if ns:
+        yield Finding(
+            what=what,
+            remedy=remedy,
+            why=why,
+            cause=cause,
+            effect=effect,
+            where=shares_of(facts, (name,), "line", "range"),
+            evidence=_host_evidence(facts, {name: ns}),
+            confidence="high",
+            idle_ns={name: ns},
+        )
 
 
 @rule("launch-bound", least=0.03)
