@@ -74,16 +74,11 @@ _COLUMNS: Final = ("timestamp", "typeId", "metricId", "value")
 
 def _counters(database: Database) -> dict[tuple[int, int], int]:
     """By type and number, the metric of each counter that has one."""
-    tables = database.tables
-    names = ("typeId", "metricId", "metricName")
-    if not set(_COLUMNS) <= set(tables.get(_SAMPLES, ())) or not set(names) <= set(
-        tables.get(_COUNTERS, ())
-    ):
+    if not set(_COLUMNS) <= set(database.tables.get(_SAMPLES, ())):
         return {}
     result = {}
-    for kind, number, name in database.rows(
-        f"SELECT typeId, metricId, CAST(metricName AS BLOB) FROM {_COUNTERS}"
-    ):
+    columns = "typeId metricId metricName"
+    for kind, number, name in schema.table_rows(database, _COUNTERS, columns):
         label = text(name) or ""
         metric = next((metric for metric, pattern in _NAMES if pattern.search(label)), None)
         if metric is not None and isinstance(kind, int) and isinstance(number, int):
@@ -94,15 +89,13 @@ def _counters(database: Database) -> dict[tuple[int, int], int]:
 def _devices(database: Database) -> Int32:
     """int32 [256], the device of kernels by the number of the GPU; of CUDA where both are known."""
     result = np.arange(_GPU + 1, dtype=np.int32)
-    table = "TARGET_INFO_CUDA_DEVICE"
-    if {"gpuId", "cudaId"} <= set(database.tables.get(table, ())):
-        mapped: dict[int, set[int]] = {}
-        for gpu, device in database.rows(f"SELECT gpuId, cudaId FROM {table}"):
-            if isinstance(gpu, int) and isinstance(device, int) and 0 <= gpu <= _GPU:
-                mapped.setdefault(gpu, set()).add(device)
-        for gpu, devices in mapped.items():
-            if len(devices) == 1:
-                result[gpu] = min(devices)
+    mapped: dict[int, set[int]] = {}
+    for gpu, device in schema.table_rows(database, "TARGET_INFO_CUDA_DEVICE", "gpuId cudaId"):
+        if isinstance(gpu, int) and isinstance(device, int) and 0 <= gpu <= _GPU:
+            mapped.setdefault(gpu, set()).add(device)
+    for gpu, devices in mapped.items():
+        if len(devices) == 1:
+            result[gpu] = min(devices)
     return result
 
 

@@ -30,6 +30,7 @@ from fastprof.readers.nsys import schema
 from fastprof.readers.nsys.pieces import Pieces
 from fastprof.readers.nsys.schema import texts_of
 from fastprof.readers.sqlite.database import Database, TableColumns
+from fastprof.readers.trace_columns import text
 
 # Depth of graph clones; deeper chains of originals are cycles.
 _MAX_COPIES = 64
@@ -118,15 +119,12 @@ def _effects(database: Database) -> dict[int, int]:
 
     See `fastprof.readers.graph_captures.capture_names`. Empty if the export does not name calls.
     """
-    columns = {name.lower() for name in database.tables.get(schema.LAUNCHES, ())}
-    if "nameid" not in columns or not {"id", "value"} <= set(
-        database.tables.get(schema.STRINGS, ())
-    ):
+    if "nameid" not in {name.lower() for name in database.tables.get(schema.LAUNCHES, ())}:
         return {}
     patterns = ("cu*Launch*", "hip*Launch*", "cu*StreamBeginCapture*", "cu*StreamEndCapture*")
     where = " OR ".join(f"value GLOB '{pattern}'" for pattern in patterns)
-    rows = database.rows(f"SELECT id, value FROM {schema.STRINGS} WHERE {where}")
-    known = [row for row in rows if isinstance(row[0], int) and isinstance(row[1], str)]
+    rows = schema.table_rows(database, schema.STRINGS, "id value", where)
+    known = [(number, text(name) or "") for number, name in rows if isinstance(number, int)]
     effects = capture_names([name for _, name in known]).tolist()
     result = {
         number: effect

@@ -22,6 +22,7 @@ from fastprof.model.metadata import (
     unrecorded_of,
 )
 from fastprof.readers.nsys import schema
+from fastprof.readers.nsys.schema import table_rows
 from fastprof.readers.sqlite.database import Database
 from fastprof.readers.trace_columns import text
 
@@ -50,27 +51,15 @@ def read(database: Database, threads: Collection[tuple[int, int]]) -> tuple[Abou
     return about, []
 
 
-def _rows(database: Database, table: str, columns: str, where: str = "") -> list[tuple[Any, ...]]:
-    """Rows of a table; none if the table or a column is missing. Texts are bytes."""
-    present = {name.lower() for name in database.tables.get(table, ())}
-    names = columns.split()
-    if not {name.lower() for name in names} <= present:
-        return []
-    # Texts from Windows are in its code page, not UTF-8.
-    chosen = ", ".join(
-        f'CAST("{name}" AS BLOB)' if name in ("name", "value", "text") else f'"{name}"'
-        for name in names
-    )
-    return database.rows(f'SELECT {chosen} FROM "{table}"{" WHERE " + where if where else ""}')
-
-
 def _read_versions(database: Database, about: About) -> None:
     for table in _EXPORT_TABLES:
-        values = {text(name): text(value) for name, value in _rows(database, table, "name value")}
+        values = {
+            text(name): text(value) for name, value in table_rows(database, table, "name value")
+        }
         about.tool = values.get("EXPORT_PRODUCT_NAME") or about.tool
         about.tool_version = values.get("EXPORT_PRODUCT_VERSION") or about.tool_version
         about.schema_version = values.get("EXPORT_SCHEMA_VERSION") or about.schema_version
-    for name, value in _rows(database, _CAPTURE_TABLE, "name value", _SETTINGS):
+    for name, value in table_rows(database, _CAPTURE_TABLE, "name value", _SETTINGS):
         key = text(name) or ""
         if key == "CAPTURE_EVENT_TYPE":
             about.settings.setdefault(key, []).append(text(value))
@@ -82,7 +71,7 @@ def _read_unrecorded(database: Database) -> Unrecorded | None:
     """What `fastprof.capture` has marked; a damaged mark counts as none."""
     is_ours = f"value >= '{UNRECORDED} ' AND value < '{UNRECORDED}!'"
     facts = []
-    for (value,) in _rows(database, "StringIds", "value", is_ours):
+    for (value,) in table_rows(database, "StringIds", "value", is_ours):
         with suppress(ValueError):  # another text with this beginning
             facts.append(json.loads((text(value) or "")[len(UNRECORDED) :]))
     return median_unrecorded(map(unrecorded_of, facts))
@@ -97,7 +86,7 @@ def _read_diagnostics(database: Database, pids: Collection[int]) -> list[str]:
     """Warnings of nsys, each once, that events of these processes may be missing."""
     shift, low = schema.PROCESS_SHIFT, schema.LOW_24_BITS
     result: dict[str, None] = {}
-    for severity, key, value in _rows(database, "DIAGNOSTIC_EVENT", "severity globalPid text"):
+    for severity, key, value in table_rows(database, "DIAGNOSTIC_EVENT", "severity globalPid text"):
         if severity not in (_WARNING, _WARNING + 1):
             continue
         pid = key >> shift & low if isinstance(key, int) else 0
@@ -114,13 +103,13 @@ def _read_gpus(database: Database) -> dict[int, str]:
     machine. TARGET_INFO_CUDA_DEVICE maps both. Without it, names are used only if all GPUs have the
     same.
     """
-    gpus = _rows(database, "TARGET_INFO_GPU", "id name")
+    gpus = table_rows(database, "TARGET_INFO_GPU", "id name")
     name_of = {number: text(name) for number, name in gpus}
     result: dict[Any, set[str | None]] = {}
-    for gpu, device in _rows(database, "TARGET_INFO_CUDA_DEVICE", "gpuId cudaId"):
+    for gpu, device in table_rows(database, "TARGET_INFO_CUDA_DEVICE", "gpuId cudaId"):
         result.setdefault(device, set()).add(name_of.get(gpu))
     if len(set(name_of.values())) == 1:
-        in_cuda = [device for (device,) in _rows(database, "TARGET_INFO_GPU", "cuDevice")]
+        in_cuda = [device for (device,) in table_rows(database, "TARGET_INFO_GPU", "cuDevice")]
         known = in_cuda and all(isinstance(device, int) for device in in_cuda)
         for device in in_cuda if known else name_of:
             result.setdefault(device, set()).update(name_of.values())
@@ -136,7 +125,7 @@ def _read_figures(database: Database, gpus: dict[int, str]) -> dict[int, GpuFigu
     """Figures by device, by GPU name; none if GPUs of the same name differ."""
     columns = "name smCount clockRate memoryBandwidth computeMajor computeMinor totalMemory"
     result: dict[str, set[GpuFigures]] = {}
-    for name, sms, clock, bandwidth, major, minor, memory in _rows(
+    for name, sms, clock, bandwidth, major, minor, memory in table_rows(
         database, "TARGET_INFO_GPU", columns
     ):
         figures = GpuFigures(
@@ -162,7 +151,7 @@ def _read_names(
     pids = ", ".join(str(pid) for pid in sorted({pid for pid, _ in threads}))
     processes = {
         pid: text(name) or ""
-        for pid, name in _rows(database, "PROCESSES", "pid name", f"pid IN ({pids})")
+        for pid, name in table_rows(database, "PROCESSES", "pid name", f"pid IN ({pids})")
     }
     shift, low = schema.PROCESS_SHIFT, schema.LOW_24_BITS
     if not {"nameId", "globalTid"} <= set(database.tables.get("ThreadNames", ())):

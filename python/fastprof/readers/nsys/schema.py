@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -64,6 +65,30 @@ def is_export_directory(path: str | os.PathLike[str]) -> bool:
 
 I64, I32, KEY, RANGE, TEXT = _column.I64, _column.I32, _column.KEY, _column.RANGE, _column.TEXT
 LENGTH = _column.LENGTH
+
+
+_TEXTS = ("name", "value", "text", "metricName")
+
+
+def table_rows(
+    database: Database, table: str, columns: str, where: str = ""
+) -> list[tuple[Any, ...]]:
+    """Rows of a small table, or a few of a large one; none if the table or a column is missing.
+
+    Names and texts are bytes.
+
+    columns : separated by spaces
+    where : a condition of SQL, "" for all rows
+    """
+    present = {name.lower() for name in database.tables.get(table, ())}
+    names = columns.split()
+    if not {name.lower() for name in names} <= present:
+        return []
+    # Texts from Windows are in its code page, not UTF-8.
+    chosen = ", ".join(
+        f'CAST("{name}" AS BLOB)' if name in _TEXTS else f'"{name}"' for name in names
+    )
+    return database.rows(f'SELECT {chosen} FROM "{table}"{" WHERE " + where if where else ""}')
 
 
 class NsysPools:
