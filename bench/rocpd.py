@@ -43,7 +43,7 @@ _STARTED, _PUSHED = "roctxRangeStartA", "roctxRangePushA"
 _FIXED: Final = (*CATEGORIES, _STARTED, _PUSHED, *_COPIES.values())
 _FIRST_STRING: Final = len(_FIXED) + 1
 _RUNTIME_CLASS: Final = 0
-_FIRST_MARKER: Final = 1 << 32  # the ids of calls of roctx, far from those of HIP
+_FIRST_MARKER: Final = 1 << 30  # the ids of calls of roctx, far from those of HIP
 
 
 _OF_CUDA: Final = re.compile(r"\A(cuda|cu)(?=[A-Z])")

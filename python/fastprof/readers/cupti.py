@@ -97,7 +97,8 @@ def one_after_the_other(works: Sequence[WorkColumns]) -> WorkColumns:
 def kernels_of(
     works: Mapping[Activity, WorkColumns], process: str | None, first_memory: int = 0
 ) -> Kernels:
-    """GPU work in order of start, without launch and origin.
+    """GPU work in order of start, without launch and origin. Empties the tables, to free their
+    memory early.
 
     works : tables by activity; kernels must have all columns of cupti_schema and `name`
     process : the column with the process, None if not recorded
@@ -106,10 +107,14 @@ def kernels_of(
     for kind, work in works.items():
         work.configs["kind"] = np.full(len(work.configs["deviceId"]), kind, np.int32)
     rows, configs = one_after_the_other(list(works.values()))
+    for work in works.values():
+        work.rows.clear()
     start = rows["start"]
     if np.any(start[1:] < start[:-1]):
         order = np.argsort(start, kind="stable")
-        rows = {key: column[order] for key, column in rows.items()}
+        for key, column in rows.items():
+            rows[key] = column[order]
+        del start, column
     duration = rows["end"]
     duration -= rows["start"]
     duration[duration < 0] = -1  # ends before it starts, or exceeds 64 bits

@@ -76,10 +76,11 @@ def _of_run(
         return []
     own = regions.read(database, threads, run, places, events, labels)
     rows = np.flatnonzero(own.kind == COLLECTIVE)
-    arguments = _arguments(database, run, set(own.event[rows].tolist()))
+    ids = np.where(own.event[rows] >= 0, events.ids(own.event[rows]), -1).tolist()
+    arguments = _arguments(database, run, set(ids))
     columns: list[list[Any]] = []
-    for row in rows.tolist():
-        payload = _payload(arguments.get(int(own.event[row]), {}))
+    for row, event in zip(rows.tolist(), ids, strict=True):
+        payload = _payload(arguments.get(event, {}))
         if payload is None:
             continue
         name = int(own.name[row])

@@ -8,6 +8,7 @@ import numpy as np
 
 from fastprof._core import _pools
 from fastprof._system.classes import dataclass
+from fastprof._system.memory import give_back
 from fastprof.model.arrays import Int32
 from fastprof.model.columns import unknown
 from fastprof.model.timeline import Recorded, RecordedRanges, RecordedSyncs
@@ -56,8 +57,9 @@ def read(database: Database, copies: bool = False, host: bool = False) -> Record
     columns = trace_columns.launches_in_order(columns, kernels)
     trace_columns.complete_processes(kernels, len(places.pids))
     about, problems = metadata.read(database, schema.runs_of(database.tables), places)
-    columns_of_ranges = contents.host.ranges()
+    columns_of_ranges = contents.host.ranges(last=not host)
     ranges = trace_columns.ranges_in_order(columns_of_ranges, slice(None))
+    give_back()
     return Recording(
         name=database.name,
         kernels=kernels,
@@ -87,7 +89,7 @@ def read_timeline(database: Database) -> Recorded:
 
 
 def _recorded(database: Database, contents: _Contents) -> Recorded:
-    places, columns = contents.places, contents.host.ranges()
+    places, columns = contents.places, contents.host.ranges(last=False)
     start, end, thread, name = trace_columns.in_order(
         columns, slice(None), ("start", "end", "globalTid", "nameId")
     )
@@ -114,7 +116,9 @@ def _read(database: Database, copies: bool, calls: bool) -> _Contents:
     """calls : also those that launched nothing"""
     runs = schema.runs_of(database.tables)
     with BothThreads(database) as threads:
-        return _read_runs(database, threads, runs, copies, calls)
+        contents = _read_runs(database, threads, runs, copies, calls)
+    give_back()
+    return contents
 
 
 def _read_runs(
@@ -133,7 +137,7 @@ def _read_runs(
             work.complete_devices(works[0].configs, works[1].configs)
         own = regions.read(database, threads, run, places, events, labels, None if calls else works)
         del events  # large
-        regions.skip_repeated_work(own, works, work.event_ids(works))
+        regions.skip_repeated_work(own, works, work.event_rows(works))
         if run.number:
             _number(own, works, run.number)
         of_runs.append(own)
@@ -142,6 +146,7 @@ def _read_runs(
     tables = {
         kind: gpu_work.one_after_the_other(columns) for kind, columns in kinds.items() if columns
     }
+    del kinds, works  # large
     kernels = gpu_work.kernels_of(tables, work.PROCESS)
     process_of_thread = np.array([process for process, _ in places.threads], np.int32)
     return _Contents(places, kernels, labels, regions.HostRows(of_runs, process_of_thread))

@@ -22,7 +22,7 @@ from fastprof.readers.rocpd import schema
 from fastprof.readers.rocpd.events import Events
 from fastprof.readers.rocpd.places import Places
 from fastprof.readers.rocpd.schema import CALL, COLLECTIVE, MARKER, OTHER, SKIPPED, Run
-from fastprof.readers.rocpd.work import scan, texts
+from fastprof.readers.rocpd.work import pieces_together, scan_pieces, texts
 from fastprof.readers.sqlite.connected import BothThreads
 from fastprof.readers.sqlite.database import Database, TableColumns
 
@@ -31,6 +31,7 @@ _ROCTX: Final = "roctx"
 _PUSHED: Final = "roctxRangeStart"  # ranges with this name need not be nested
 # Calls of HSA that other calls of HSA make; deeper chains are cycles.
 _MOST_PARENTS: Final = 8
+_UNKNOWN: Final = -1  # kind of a region without a category
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +41,12 @@ class Regions:
     Parameters
     ----------
     kind : int8 [regions], CALL, MARKER, COLLECTIVE, OTHER or SKIPPED
-    stack : int64 [regions], the id of the call, -1 for none
-    event : int64 [regions], id of the event, -1 for none
+    stack : int32 or int64 [regions], the id of the call, -1 for none
+    event : int32 [regions], row of the event, -1 for none
     thread : int32 [regions], index into `Places.threads`
     name : int32 [regions], index into `Places.strings`
-    names : the names of ranges
+    message : int32 [regions], index into `messages`, -1 for none
+    messages : the names of ranges
     parents : the calls that calls of HSA belong to: ids of both, ascending by the first
     """
 
@@ -52,10 +54,11 @@ class Regions:
     end: Int64
     kind: npt.NDArray[np.int8]
     stack: Int64
-    event: Int64
+    event: Int32
     thread: Int32
     name: Int32
-    names: RangeNames
+    message: Int32
+    messages: RangeNames
     parents: tuple[Int64, Int64]
 
 
@@ -72,54 +75,67 @@ def read(
 
     labels : gets the names of ranges
     works : most of the calls that launched none of this work are left out; None: all calls
+    events : keep only their ids and messages, see `Events.release`
     """
     table = run.table(schema.REGIONS)
     parents = _parents(database, run, events)
     reduced = _reducing(events, parents, works)
-    rows, configs = scan(threads, table, schema.region_fields(), reduced)
+    pieces = scan_pieces(threads, table, schema.region_fields(), reduced)
+    events.release()
+    rows, configs = pieces_together(pieces)
     places.place(configs)
     own_names = texts(database, run, configs["name_id"])
-    config, row = rows[TOGETHER], events.rows(rows["event_id"])
-    kind = _kinds(events, take(events.category, row), config, own_names)
-    names = _names(events, row, kind)
-    kind[(kind == MARKER) & (names.label < 0) & _flags(own_names, _ROCTX)[config]] = CALL
-    _name_by_text(names, kind, config, own_names, labels)
+    config, kind, message = (rows.pop(name) for name in (TOGETHER, "kind", "message"))
+    _classify(kind, config, own_names)
+    kind[(kind == MARKER) & (message < 0) & _flags(own_names, _ROCTX)[config]] = CALL
+    messages = _name_by_text(events.messages, message, kind, config, own_names, labels)
     thread = take(places.threads_of(configs["pid"], configs["tid"]), config)
     kind[thread < 0] = SKIPPED  # a call or range of no thread has no place
     name = np.array([places.text(text) for text in own_names], np.int32)
+    if run.number:
+        rows["stack"] = rows["stack"].astype(np.int64)  # room for the number of the run
     return Regions(
-        start=rows["start"],
-        end=rows["end"],
         kind=kind,
-        stack=events.stacks_of(row),
-        event=rows["event_id"],
         thread=thread,
         name=take(name, config),
-        names=names,
+        message=message,
+        messages=messages,
         parents=parents,
+        **rows,
     )
 
 
 def _reducing(
     events: Events, parents: tuple[Int64, Int64], works: Sequence[WorkColumns] | None
 ) -> Callable[[TableColumns], TableColumns]:
-    """What to keep of regions: all but most of the calls that launched none of this work.
+    """What links regions to their events, and says which to keep: all but most of the calls that
+    launched none of this work.
 
     With calls of HSA, whose callers count as well, all.
     """
     of_category = [schema.kind_of_category(text or "", None) for text in events.categories]
-    is_call = np.array([*(kind in (CALL, SKIPPED) for kind in of_category), False], bool)
-    if works is None or len(parents[0]):
-        return lambda columns: columns
-    stacks = np.concatenate([work["correlationId"] for work, _ in works])
-    join = _join.Join(np.zeros(len(stacks), np.int32), stacks)
+    kind_of_category = np.array([*of_category, _UNKNOWN], np.int8)
+    join = None
+    if works is not None and not len(parents[0]):
+        stacks = np.concatenate([work["correlationId"] for work, _ in works])
+        join = _join.Join(np.zeros(len(stacks), np.int32), stacks)
 
     def reduced(columns: TableColumns) -> TableColumns:
-        row = events.rows(columns["event_id"])
-        keep = ~is_call[take(events.category, row)]
-        keep[join.matching(np.zeros(len(row), np.int32), events.stacks_of(row))] = True
-        kept = np.flatnonzero(keep)
-        return {name: column[kept] for name, column in columns.items()}
+        row = events.rows(columns.pop("event_id"))
+        columns |= {
+            "event": row,
+            "kind": kind_of_category[take(events.category, row)],
+            "stack": events.stacks_of(row),
+        }
+        if join is not None:
+            keep = (columns["kind"] != CALL) & (columns["kind"] != SKIPPED)
+            stack = columns["stack"].astype(np.int64, copy=False)
+            keep[join.matching(np.zeros(len(row), np.int32), stack)] = True
+            kept = np.flatnonzero(keep)
+            columns = {name: column[kept] for name, column in columns.items()}
+        message = events.messages_of(columns["event"])
+        columns["message"] = np.where(columns["kind"] == MARKER, message, np.int32(-1))
+        return columns
 
     return reduced
 
@@ -128,42 +144,34 @@ def _flags(own_names: list[str | None], prefix: str) -> Bools:
     return np.array([text is not None and text.startswith(prefix) for text in own_names], bool)
 
 
-def _kinds(
-    events: Events, category: Int32, config: Int32, own_names: list[str | None]
-) -> npt.NDArray[np.int8]:
-    """The kind of each region."""
-    of_category = [schema.kind_of_category(text or "", None) for text in events.categories]
+def _classify(kind: npt.NDArray[np.int8], config: Int32, own_names: list[str | None]) -> None:
+    """Set the kind of regions without a category, by their names."""
+    lost = np.flatnonzero(kind == _UNKNOWN)
     of_name = [schema.kind_of_category(None, text) for text in own_names]
-    kind = take(np.array(of_category, np.int8), category, SKIPPED)
-    lost = np.flatnonzero(category < 0)
     kind[lost] = np.array(of_name, np.int8)[config[lost]]
-    return kind
-
-
-def _names(events: Events, row: Int32, kind: npt.NDArray[np.int8]) -> RangeNames:
-    """[regions] The messages of markers, -1 for others."""
-    label = np.full(len(row), -1, np.int32)
-    seq, op_id = np.full((2, len(row)), -1, np.int64)
-    rows = np.flatnonzero(kind == MARKER)
-    own = events.names_of(row[rows])
-    label[rows], seq[rows], op_id[rows] = own.label, own.seq, own.op_id
-    return RangeNames(label, seq, op_id)
 
 
 def _name_by_text(
-    names: RangeNames,
+    messages: RangeNames,
+    message: Int32,
     kind: npt.NDArray[np.int8],
     config: Int32,
     own_names: list[str | None],
     labels: _pools.Names,
-) -> None:
-    """Name ranges without a message by the name of the region."""
-    rows = np.flatnonzero((names.label < 0) & (kind != CALL) & (kind != SKIPPED))
+) -> RangeNames:
+    """Name ranges without a message by the name of the region; the messages and these names."""
+    rows = np.flatnonzero((message < 0) & (kind != CALL) & (kind != SKIPPED))
+    if not len(rows):
+        return messages
     used, place = np.unique(config[rows], return_inverse=True)
-    label, seq, op_id = _column.split_range_names(labels, [own_names[i] for i in used.tolist()])
-    names.label[rows] = label[place]
-    names.seq[rows] = seq[place]
-    names.op_id[rows] = op_id[place]
+    names = _column.split_range_names(labels, [own_names[i] for i in used.tolist()])
+    message[rows] = place + len(messages)
+    return _one_after_the_other([messages, RangeNames(*names)])
+
+
+def _one_after_the_other(names: Sequence[RangeNames]) -> RangeNames:
+    columns = zip(*((own.label, own.seq, own.op_id) for own in names), strict=True)
+    return RangeNames(*map(np.concatenate, columns))
 
 
 def _parents(database: Database, run: Run, events: Events) -> tuple[Int64, Int64]:
@@ -182,16 +190,15 @@ def _parents(database: Database, run: Run, events: Events) -> tuple[Int64, Int64
     return columns["stack_id"][order], columns["parent_stack_id"][order]
 
 
-def skip_repeated_work(regions: Regions, works: list[WorkColumns], ids: Int64) -> None:
+def skip_repeated_work(regions: Regions, works: list[WorkColumns], event: Int32) -> None:
     """Skip regions that repeat GPU work: they refer to its event, or have its times.
 
-    ids : the events of GPU work, ascending
+    event : [GPU work] rows of the events
     """
     rows = np.flatnonzero(regions.kind == OTHER)
-    if not len(rows) or not len(ids):
+    if not len(rows) or not len(event):
         return
-    place = np.minimum(np.searchsorted(ids, regions.event[rows]), len(ids) - 1)
-    repeated = (ids[place] == regions.event[rows]) & (regions.event[rows] >= 0)
+    repeated = np.isin(regions.event[rows], event[event >= 0])
     start = np.concatenate([*(work["start"] for work, _ in works), regions.start[rows]])
     end = np.concatenate([*(work["end"] for work, _ in works), regions.end[rows]])
     same, _ = alike([start, end])
@@ -207,6 +214,13 @@ class HostRows:
     def __init__(self, of_runs: list[Regions], process_of_thread: Int32) -> None:
         self._parents = [regions.parents for regions in of_runs if len(regions.parents[0])]
         self._process = process_of_thread
+        n_messages = 0
+        for regions in of_runs:
+            regions.message[regions.message >= 0] += n_messages
+            n_messages += len(regions.messages)
+        self._messages = of_runs[0].messages
+        if len(of_runs) > 1:
+            self._messages = _one_after_the_other([regions.messages for regions in of_runs])
         self._rows = trace_columns.joined(
             [
                 {
@@ -216,9 +230,7 @@ class HostRows:
                     "stack": regions.stack,
                     "globalTid": regions.thread,
                     "nameId": regions.name,
-                    "text": regions.names.label,
-                    "text_seq": regions.names.seq,
-                    "text_op_id": regions.names.op_id,
+                    "message": regions.message,
                 }
                 for regions in of_runs
             ]
@@ -230,6 +242,7 @@ class HostRows:
         start, end, thread, name, stack = (
             self._rows[column][rows] for column in ("start", "end", "globalTid", "nameId", "stack")
         )
+        stack = stack.astype(np.int64, copy=False)
         return RecordedCalls(start, np.maximum(start, end), thread, name, stack)
 
     def launches(self, kernels: Kernels) -> TableColumns:
@@ -245,29 +258,29 @@ class HostRows:
         if len(lost):
             others = np.flatnonzero((kind > CALL) & (kind < SKIPPED))
             row[lost] = self._launch_rows(kernels, others)[lost]
-        is_known = row >= 0
-        used, place = np.unique(row[is_known], return_inverse=True)
-        kernels.launch = np.full(len(row), -1, np.int32)
-        kernels.launch[is_known] = place
+        is_used = np.zeros(len(kind), bool)
+        is_used[row[row >= 0]] = True
+        used = np.flatnonzero(is_used)
+        place = np.full(len(kind), -1, np.int32)
+        place[used] = np.arange(len(used), dtype=np.int32)
+        kernels.launch = take(place, row)
         return {name: self._rows[name][used] for name in ("start", "globalTid", "nameId")}
 
     def _launch_rows(
         self, kernels: Kernels, rows: npt.NDArray[np.intp], follow: bool = False
-    ) -> npt.NDArray[np.intp]:
+    ) -> Int32:
         """[kernels] The region that launched each kernel, of some regions; -1 for none.
 
         follow : whether to replace calls of HSA by those around them
         """
-        process, stack = (
-            take(self._process, self._rows["globalTid"][rows]),
-            self._rows["stack"][rows],
-        )
+        process = take(self._process, self._rows["globalTid"][rows])
+        stack = self._rows["stack"][rows].astype(np.int64, copy=False)
         if follow:
             self._follow_parents(kernels, process, stack)
         join = _join.Join(kernels.process, kernels.correlation)
         join.offer(process, stack)
         place = join.rows(kernels.process, kernels.correlation)
-        return np.append(rows, -1)[place]
+        return take(rows.astype(np.int32), place)
 
     def _follow_parents(self, kernels: Kernels, process: Int32, stack: Int64) -> None:
         """Replace the ids of calls of HSA that launched kernels by those of the calls around.
@@ -289,13 +302,24 @@ class HostRows:
                     break
                 kernels.correlation[rows[is_call]] = above[is_call]
 
-    def ranges(self) -> TableColumns:
-        """The ranges: start, end, globalTid, text, text_seq, text_op_id, nameId."""
-        kind = self._rows["kind"]
-        is_range = (kind == MARKER) | (kind == COLLECTIVE) | (kind == OTHER)
-        rows = np.flatnonzero(is_range & (self._rows["text"] >= 0) & (self._rows["globalTid"] >= 0))
-        names = ("start", "end", "globalTid", "text", "text_seq", "text_op_id", "nameId")
-        return {name: self._rows[name][rows] for name in names}
+    def ranges(self, last: bool) -> TableColumns:
+        """The ranges: start, end, globalTid, text, text_seq, text_op_id, nameId.
+
+        last : nothing else is needed; memory is freed early
+        """
+        kind, names = self._rows["kind"], self._messages
+        rows = np.flatnonzero((kind == MARKER) | (kind == COLLECTIVE) | (kind == OTHER))
+        is_named = np.append(names.label >= 0, False)[self._rows["message"][rows]]
+        rows = rows[is_named & (self._rows["globalTid"][rows] >= 0)]
+        columns = self._rows if last else dict(self._rows)
+        del columns["kind"], columns["stack"]
+        message = columns.pop("message")[rows]
+        for name in list(columns):
+            columns[name] = columns[name][rows]
+        columns["text"] = take(names.label, message)
+        columns["text_seq"] = take(names.seq, message)
+        columns["text_op_id"] = take(names.op_id, message)
+        return columns
 
 
 def are_pushed(name: Int32, strings: list[str | None]) -> Bools:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from fastprof._core import _pools
 from fastprof._core._column import TOGETHER
@@ -23,7 +22,7 @@ from fastprof.readers.sqlite.connected import BothThreads, joined
 from fastprof.readers.sqlite.database import Database, Field, TableColumns, TableRows
 
 PROCESS: Final = "process"
-_EVENT: Final = "event_id"
+_EVENT: Final = "event"  # row of
 
 # Indices into COPY_KINDS.
 _H_TO_D, _D_TO_H, _D_TO_D, _H_TO_H, _P_TO_P = 1, 2, 8, 9, 10
@@ -35,13 +34,13 @@ _DIRECTIONS: Final = (
 )
 
 
-def scan(
+def scan_pieces(
     threads: BothThreads,
     table: str,
     fields: Sequence[Field],
-    reduced: Callable[[TableColumns], TableColumns] = lambda columns: columns,
-) -> WorkColumns:
-    """The rows of a table, and their distinct combinations of fields with `together`.
+    reduced: Callable[[TableColumns], TableColumns],
+) -> list[WorkColumns]:
+    """The rows of a table in pieces, and their distinct combinations of fields with `together`.
 
     reduced : makes the columns of a piece to keep, on any thread
     """
@@ -49,22 +48,27 @@ def scan(
     def convert(_: None, rows: TableRows) -> WorkColumns:
         return WorkColumns(reduced(rows.columns()), rows.together())
 
-    works = threads.read(table, lambda: (None, fields), convert)
+    return threads.read(table, lambda: (None, fields), convert)
+
+
+def pieces_together(pieces: Sequence[WorkColumns]) -> WorkColumns:
+    """All rows of a table."""
     n_configs = 0
-    for rows, configs in works:
+    for rows, configs in pieces:
         rows[TOGETHER] += n_configs
         n_configs += len(configs["track_id"])
-    return WorkColumns(*map(joined, zip(*works, strict=True)))
+    return WorkColumns(*map(joined, zip(*pieces, strict=True)))
 
 
 def read_dispatches(threads: BothThreads, run: Run, places: Places, events: Events) -> WorkColumns:
     """The kernels of a run.
 
-    `grid_size` counts threads; that of a Recording counts blocks. Rows keep `event_id`.
+    `grid_size` counts threads; that of a Recording counts blocks. Rows keep their event.
     """
     table = run.table(schema.DISPATCHES)
-    rows, configs = scan(threads, table, schema.dispatch_fields())
-    own = _common(rows, configs, places, events)
+    fields, linked = schema.dispatch_fields(), _linking(events)
+    rows, configs = pieces_together(scan_pieces(threads, table, fields, linked))
+    own = _common(rows, configs, places)
     own["deviceId"] = np.array(
         [agent.device for agent in places.agents(configs["agent_id"])], np.int32
     )
@@ -84,8 +88,10 @@ def read_copies(
     database: Database, threads: BothThreads, run: Run, places: Places, events: Events
 ) -> WorkColumns:
     """The copies of a run. The GPU of a copy is that which sends or receives, or -1."""
-    rows, configs = scan(threads, run.table(schema.COPIES), schema.copy_fields())
-    own = _common(rows, configs, places, events)
+    table = run.table(schema.COPIES)
+    fields, linked = schema.copy_fields(), _linking(events)
+    rows, configs = pieces_together(scan_pieces(threads, table, fields, linked))
+    own = _common(rows, configs, places)
     rows["bytes"] = rows.pop("size")
     sources, targets, agents = (
         places.agents(configs[name]) for name in ("src_agent_id", "dst_agent_id", "agent_id")
@@ -99,10 +105,19 @@ def read_copies(
     return WorkColumns(rows, own)
 
 
-def _common(
-    rows: TableColumns, configs: TableColumns, places: Places, events: Events
-) -> TableColumns:
-    """Columns of all GPU work; sets process and correlation of the rows."""
+def _linking(events: Events) -> Callable[[TableColumns], TableColumns]:
+    """What makes rows of GPU work refer to the rows of their events, and to their calls."""
+
+    def linked(columns: TableColumns) -> TableColumns:
+        row = events.rows(columns.pop("event_id"))
+        stack = events.stacks_of(row).astype(np.int64, copy=False)
+        return columns | {_EVENT: row, "correlationId": stack}
+
+    return linked
+
+
+def _common(rows: TableColumns, configs: TableColumns, places: Places) -> TableColumns:
+    """Columns of all GPU work; sets the process of the rows."""
     places.place(configs)
     stream = small(configs["stream_id"])
     queue = small(configs["queue_id"])
@@ -114,7 +129,6 @@ def _common(
         PROCESS: places.processes(configs["pid"]),
     }
     rows[PROCESS] = take(own[PROCESS], rows[TOGETHER])
-    rows["correlationId"] = events.stacks_of(events.rows(rows[_EVENT]))
     return own
 
 
@@ -187,6 +201,6 @@ def complete_devices(dispatches: TableColumns, copies: TableColumns) -> None:
             (device[row],) = known
 
 
-def event_ids(works: list[WorkColumns]) -> npt.NDArray[np.int64]:
-    """The events of GPU work, ascending; removes them from the rows."""
-    return np.sort(np.concatenate([rows.pop(_EVENT) for rows, _ in works]))
+def event_rows(works: list[WorkColumns]) -> Int32:
+    """The events of GPU work; removes them from the rows."""
+    return np.concatenate([rows.pop(_EVENT) for rows, _ in works])

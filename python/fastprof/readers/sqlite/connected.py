@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from fastprof._system.memory import give_back
 from fastprof._system.threads import SecondThread, Task
 from fastprof.readers.sqlite.database import ALL_ROWS, Database, Field, TableColumns, TableRows
 
@@ -112,6 +113,8 @@ def joined(pieces: Sequence[TableColumns]) -> TableColumns:
     memory early."""
     if len(pieces) == 1:
         return pieces[0]
-    return {
-        name: np.concatenate([columns.pop(name) for columns in pieces]) for name in list(pieces[0])
-    }
+    names = list(pieces[0])
+    give_back()
+    result = {name: np.concatenate([columns.pop(name) for columns in pieces]) for name in names}
+    give_back()
+    return result

@@ -327,6 +327,34 @@ def test_events_that_are_not_numbered_in_order(tmp_path):
     ]  # fmt: skip
 
 
+def test_ids_of_calls_beyond_32_bits(tmp_path):
+    far = 1 << 33
+    run = step()
+    run.call(1000, 1100, far).call(1200, 1300, far + 1, "hipExtModuleLaunchKernel")
+    path = (
+        run.kernel(1400, 1500, far + 1, "far")
+        .kernel(1500, 1600, 1, "near")
+        .write(tmp_path / "run.db")
+    )
+    assert columns(path, "name", "correlation", "launch")[-2:] == [
+        ("far", far + 1, "hipExtModuleLaunchKernel"), ("near", 1, "hipLaunchKernel"),
+    ]  # fmt: skip
+
+
+def test_more_categories_than_fit_in_8_bits(tmp_path):
+    run = step()
+    for number in range(200):
+        run.region(2000 + number, 2001 + number, "f", f"OTHER_{number}", 0)
+    run.range(3000, 3100, "last").call(3010, 3020, 9).kernel(3030, 3050, 9, "last")
+    path = run.write(tmp_path / "run.db")
+    assert columns(path, "name", "launch")[-1] == ("last", "hipLaunchKernel")
+    with Database(path) as database:
+        recording = reader.read(database)
+    names = [recording.labels[label] for label in recording.ranges.label.tolist()]
+    assert names[-1] == "last"
+    assert names.count("f") == 200
+
+
 def test_allocations(tmp_path):
     run = step()
     run.allocation(10, 0x1000, 4096).allocation(20, 0x2000, 512, agent=CPU)
