@@ -56,6 +56,7 @@ class RocprofFile:
             self.agent(GPU + i, 2, i + 1, i) | gpu for i in range(gpus))]  # fmt: skip
         self.others: list[RocprofFile] = []
         self.counted: list[dict[str, Any]] = []
+        self.counters: list[dict[str, Any]] = []
 
     @staticmethod
     def agent(handle: int, kind: int, node: int, number: int) -> dict[str, Any]:
@@ -114,7 +115,8 @@ class RocprofFile:
             known.append(name)
         info = {
             "agent_id": {"handle": agent}, "queue_id": {"handle": queue},
-            "kernel_id": 10 + known.index(name), "dispatch_id": len(self.records),
+            "kernel_id": 10 + known.index(name),
+            "dispatch_id": 1 + len(self.records["kernel_dispatch"]),
             "group_segment_size": shared, "private_segment_size": 0,
             "workgroup_size": dict(zip("xyz", block, strict=True)),
             "grid_size": dict(zip("xyz", grid, strict=True)),
@@ -140,16 +142,33 @@ class RocprofFile:
             allocation_size=n_bytes,
         )  # fmt: skip
 
-    def count(self) -> RocprofFile:
-        """Turn the kernels into records with counters, as with --pmc and without --kernel-trace."""
-        for record in self.records["kernel_dispatch"]:
+    def count(
+        self, *values: list[tuple[str, float]], keep: bool = False, bare: bool = False
+    ) -> RocprofFile:
+        """Turn the kernels into records with counters, as with --pmc and without --kernel-trace.
+
+        values : counters of each kernel; one with 2.5 if left out
+        keep : keep the other records of the kernels too
+        bare : handles are numbers, as in some versions
+        """
+        own = values or [[("SQ_WAVES", 2.5)]] * len(self.records["kernel_dispatch"])
+        names = list(dict.fromkeys(name for pairs in own for name, _ in pairs))
+        self.counters = [
+            {"id": 1000 + i if bare else {"handle": 1000 + i}, "name": name}
+            for i, name in enumerate(names)
+        ]
+        for record, pairs in zip(self.records["kernel_dispatch"], own, strict=True):
             keys = ("correlation_id", "start_timestamp", "end_timestamp", "dispatch_info")
             self.counted.append({
                 "thread_id": record["thread_id"], "stream_id": record["stream_id"],
                 "dispatch_data": {"size": 8, **{key: record[key] for key in keys}},
-                "records": [{"counter_id": {"handle": 1}, "value": 2.5}],
+                "records": [
+                    {"counter_id": self.counters[names.index(name)]["id"], "value": value}
+                    for name, value in pairs
+                ],
             })  # fmt: skip
-        self.records["kernel_dispatch"] = []
+        if not keep:
+            self.records["kernel_dispatch"] = []
         return self
 
     def with_process(self, other: RocprofFile) -> RocprofFile:
@@ -165,7 +184,7 @@ class RocprofFile:
                 "command": ["python", "train.py"],
             },
             "agents": self.agents,
-            "counters": [],
+            "counters": self.counters,
             "strings": {
                 "callback_records": [],
                 "buffer_records": [

@@ -333,7 +333,7 @@ def _database_of(path: str | os.PathLike[str]) -> Iterator[tuple[Any, str]]:
 
 
 def read_counters(path: str | os.PathLike[str], copies: bool) -> dict[str, npt.NDArray[np.float64]]:
-    """Read hardware counters of kernels, which only rocpd databases have, by name.
+    """Read hardware counters of kernels, which only rocprofv3 records, by name.
 
     copies : whether copies were read, which then are rows like kernels
 
@@ -342,6 +342,11 @@ def read_counters(path: str | os.PathLike[str], copies: bool) -> dict[str, npt.N
     BadInputError
         The file cannot be read, is damaged, or is not a trace.
     """
+    file, _ = detect_trace(path).exported()
+    if file.format is FileFormat.ROCPROF_JSON:
+        from fastprof.readers.rocpd import json_counters
+
+        return json_counters.read(file.path, copies)
     with _database_of(path) as (database, tool):
         if tool != _ROCPD:
             return {}

@@ -43,7 +43,7 @@ COLUMNS: Final = (
 )
 
 DESCRIPTION: Final = """\
-Hardware counters of kernels, which rocprofv3 records in a rocpd database
+Hardware counters of kernels, which rocprofv3 records in a rocpd database or in JSON
 (--pmc): their sums over the kernels of each row, a column for each counter.
 Where FETCH_SIZE and WRITE_SIZE were recorded, the bytes that kernels moved
 stand beside those that the formulas of their operators give.

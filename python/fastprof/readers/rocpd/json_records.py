@@ -83,6 +83,12 @@ _TABLES: dict[str, tuple[str, dict[str, str]]] = {
     "agents": ("agents", {"text": ""}),
     "operations": ("strings/buffer_records", {"text": ""}),
 }
+# What is only read for counters.
+_COUNTERS: dict[str, dict[str, str]] = {
+    "kernels": {"dispatch": "dispatch_info/dispatch_id"},
+    "counted": {"dispatch": "dispatch_data/dispatch_info/dispatch_id", "text": "records"},
+}
+_OF_COUNTERS = "counters"
 _TEXTS = {"text", "mangled"}
 
 Columns = dict[str, Int64]
@@ -100,12 +106,15 @@ class RocprofProcess:
         The agents, CPUs and GPUs, by handle.
     operations : list of (str, list of str)
         Kind of record and its operations; the numbers in records are indices.
+    counters : list
+        The hardware counters as they are in the file, if read.
     """
 
     pid: int
     config: dict[str, Any]
     agents: dict[int, dict[str, Any]]
     operations: list[tuple[str, list[str]]]
+    counters: list[Any]
 
     def operation(self, kind: int, number: int) -> str:
         """The name of an operation; "kind N, operation M" if the file lacks it."""
@@ -137,8 +146,15 @@ class RocprofFile:
     warnings: list[str]
 
 
-def read(path: str | os.PathLike[str], name: str, progress: Progress | None = None) -> RocprofFile:
+def read(
+    path: str | os.PathLike[str],
+    name: str,
+    progress: Progress | None = None,
+    counters: bool = False,
+) -> RocprofFile:
     """Read all records of a file.
+
+    counters : also read the values of counters, as texts, and the number of each dispatch
 
     Raises
     ------
@@ -152,8 +168,14 @@ def read(path: str | os.PathLike[str], name: str, progress: Progress | None = No
     Time is linear in the size of the text. Memory: the columns, the distinct texts, a few blocks,
     and the largest record.
     """
-    tables = {f"{_ROOT}/{place}": columns for place, columns in _TABLES.values()}
-    reader = RecordReader(name, _ROOT, tables, _TEXTS)
+    tables = _TABLES
+    if counters:
+        tables = {
+            table: (place, columns | _COUNTERS.get(table, {}))
+            for table, (place, columns) in _TABLES.items()
+        } | {_OF_COUNTERS: (_OF_COUNTERS, {"text": ""})}
+    paths = {f"{_ROOT}/{place}": columns for place, columns in tables.values()}
+    reader = RecordReader(name, _ROOT, paths, _TEXTS)
     with open(path, "rb", buffering=0) as file:
         guard = ChangeGuard(file.fileno(), name)
         blocks = Blocks(file, name)
@@ -161,7 +183,7 @@ def read(path: str | os.PathLike[str], name: str, progress: Progress | None = No
         guard.check()
     warnings = _warnings(reader, blocks, n_bytes, n_unread)
     texts = reader.texts()
-    columns = dict(zip(_TABLES, reader.finish().values(), strict=True))
+    columns = dict(zip(tables, reader.finish().values(), strict=True))
     if warnings and not any(len(columns[each][ROOT]) for each in list(_TABLES)[:8]):
         raise BadInputError(f"{warnings[0]}; none of its records is left: {_RECORD}")
     return RocprofFile(name, columns, texts, _processes(columns, texts), warnings)
@@ -187,23 +209,27 @@ def _processes(columns: dict[str, Columns], texts: list[str]) -> list[RocprofPro
     """The facts of each process; damaged ones are unknown."""
     n = 1 + max((int(table[ROOT].max(initial=-1)) for table in columns.values()), default=-1)
     found: dict[str, list[Any]] = {}
-    for table in ("metadata", "agents", "operations"):
+    for table in ("metadata", "agents", "operations", _OF_COUNTERS):
         found[table] = [None] * n
+        if table not in columns:
+            continue
         rows = (columns[table][key].tolist() for key in (ROOT, "text"))
         for process, text in zip(*rows, strict=True):
-            found[table][process] = _parsed(texts[text])
+            found[table][process] = parsed(texts[text])
     return [
         RocprofProcess(
             pid=_number(_dict(metadata).get("pid")),
             config=_dict(_dict(metadata).get("config")),
             agents=_agents(agents),
             operations=_operations(operations),
+            counters=_list(counters),
         )
-        for metadata, agents, operations in zip(*found.values(), strict=True)
+        for metadata, agents, operations, counters in zip(*found.values(), strict=True)
     ]
 
 
-def _parsed(text: str) -> Any:
+def parsed(text: str) -> Any:
+    """A value; None if it is damaged."""
     try:
         return json.loads(text, strict=False)
     except (ValueError, RecursionError):
@@ -244,4 +270,4 @@ def _number(value: Any) -> int:
     return value if type(value) is int and 0 <= value < 1 << 63 else -1
 
 
-__all__ = ["NONE", "ROOT", "Columns", "RocprofFile", "RocprofProcess", "read"]
+__all__ = ["NONE", "ROOT", "Columns", "RocprofFile", "RocprofProcess", "parsed", "read"]

@@ -67,7 +67,7 @@ def _kernels(file: RocprofFile, texts: Texts) -> Columns:
 
     The file has the size of a grid in work items, as HSA does; here it is in work groups.
     """
-    rows = _dispatches(file)
+    rows = dispatches(file)
     columns = _common(file, rows, rows["agent"])
     columns["stream"] = np.where(rows["stream"] == NONE, rows["queue"], rows["stream"])
     columns["shared_memory"] = rows["shared_memory"]
@@ -80,13 +80,14 @@ def _kernels(file: RocprofFile, texts: Texts) -> Columns:
     return columns
 
 
-def _dispatches(file: RocprofFile) -> Columns:
+def dispatches(file: RocprofFile) -> Columns:
     """The records of kernels; of processes that have none, those of kernels with counters."""
     rows, counted = (file.tables.pop(name) for name in ("kernels", "counted"))
     alone = ~np.isin(counted[ROOT], rows[ROOT])
     if not alone.any():
         return rows
-    return {key: np.concatenate([rows[key], counted[key][alone]]) for key in counted}
+    shared = rows.keys() & counted.keys()
+    return {key: np.concatenate([rows[key], counted[key][alone]]) for key in shared}
 
 
 def _common(file: RocprofFile, rows: Columns, agent: Int64) -> Columns:
