@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import gc
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ParamSpec, TypeVar, cast
 
 import torch
@@ -22,6 +23,7 @@ from torch.utils.hooks import RemovableHandle
 from fastprof._core._layers import Enter, Leave, compiling_is, enter, leave
 from fastprof._core._ranges import Marker
 from fastprof.annotate import text as channels
+from fastprof.annotate.graphs import GraphLayers
 from fastprof.annotate.table import subclasses
 from fastprof.annotate.wrap import patches, replaced
 from fastprof.errors import AnnotateError
@@ -122,7 +124,7 @@ def _traced(*_: Any) -> None:
 class Layers:
     """The layer ranges of a model. `remove`, or leaving a `with` block, removes them."""
 
-    def __init__(self, handles: list[RemovableHandle]) -> None:
+    def __init__(self, handles: list[RemovableHandle | GraphLayers]) -> None:
         self._handles = handles
 
     def remove(self) -> None:
@@ -166,13 +168,36 @@ def annotate_layers(model: Module, name: str = "") -> Layers:
     its submodules none, because one kernel may do the work of several. torch.jit modules have no
     ranges. A copy of the model keeps the ranges; a pickled or saved model does not.
 
+    Modules that run while `torch.cuda.graph` captures annotate the nodes of the graph, so that its
+    replays have layers, where torch (2.12) and cuda-bindings (13.1) can.
+
     >>> fastprof.annotate_layers(model)   # doctest: +SKIP
     """
     if not isinstance(model, Module):
         raise AnnotateError(f"annotate_layers: expected a torch.nn.Module, found {type(model)!r}")
+    names = layer_names(model, name)
+    handles: list[RemovableHandle | GraphLayers] = []
+    for full, module in names:
+        handles.append(module.register_forward_pre_hook(Enter(_traced, _layer_marker(full))))
+        handles.append(module.register_forward_hook(Leave(_traced), always_call=True))
+    references = [(full, weakref.ref(module)) for full, module in names]
+    return Layers([*handles, GraphLayers(lambda: _alive_of(references))])
+
+
+def _alive_of(
+    references: Iterable[tuple[str, weakref.ref[Module]]],
+) -> Iterator[tuple[str, Module]]:
+    for name, reference in references:
+        module = reference()
+        if module is not None:
+            yield name, module
+
+
+def layer_names(model: Module, name: str = "") -> list[tuple[str, Module]]:
+    """The modules of a model with the names of their layers, see `annotate_layers`."""
     if isinstance(model, (DataParallel, DistributedDataParallel)):
         model = model.module
-    handles: list[RemovableHandle] = []
+    result: list[tuple[str, Module]] = []
     named: set[str] = set()
     for path, module in model.named_modules():
         parts = [part for part in path.split(".") if part and part not in _WRAPPERS]
@@ -181,11 +206,9 @@ def annotate_layers(model: Module, name: str = "") -> Layers:
             continue  # or the module inside a wrapper
         named.add(full)
         full = full or (_name_of_compiled(model) if module is model else "")
-        if not full:
-            continue
-        handles.append(module.register_forward_pre_hook(Enter(_traced, _layer_marker(full))))
-        handles.append(module.register_forward_hook(Leave(_traced), always_call=True))
-    return Layers(handles)
+        if full:
+            result.append((full, module))
+    return result
 
 
 def _name_of_compiled(model: Any) -> str:

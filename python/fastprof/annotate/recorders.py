@@ -24,6 +24,7 @@ from fastprof.annotate.roctx import roctx_domain
 from fastprof.annotate.session import is_on
 from fastprof.annotate.text import tool_domain
 from fastprof.errors import CaptureError
+from fastprof.model.markers.annotations import MODULES_OF_TORCH
 from fastprof.model.metadata import GRAPH_ANNOTATIONS, UNRECORDED
 from fastprof.runs.facts import CAPTURE_DOMAIN, CAPTURE_RANGE
 
@@ -380,7 +381,7 @@ def _path_of_rank(path: Path, rank: int, world: int) -> Path:
 
 def _add_graph_annotations(profile: torch.profiler.profile) -> None:
     """Add the annotations of CUDA graphs that the program has made so far to its trace."""
-    modules = (sys.modules.get(f"torch.cuda.{name}") for name in _ANNOTATING)
+    modules = (sys.modules.get(name) for name in MODULES_OF_TORCH)
     for module in filter(None, modules):
         try:
             annotations = module.get_kernel_annotations()
@@ -390,10 +391,6 @@ def _add_graph_annotations(profile: torch.profiler.profile) -> None:
         if annotations:
             profile.add_metadata_json(GRAPH_ANNOTATIONS, text)
             return
-
-
-# Modules of torch that keep the annotations of CUDA graphs, since 2.12.
-_ANNOTATING: Final = ("graph_annotations", "_graph_annotations")
 
 
 def save(profile: torch.profiler.profile, path: Path) -> None:

@@ -126,8 +126,8 @@ class TraceSource(ProfileSource):
         if name in stages.COLUMNS:
             return stages.column_of_stages(self._lookups, name)
         made = _MAKERS[name](self._lookups)
-        if name == "layer" and isinstance(made, Values):
-            return annotated.with_layers(made, self._lookups.trace)
+        if name in annotated.COLUMNS and isinstance(made, Values):
+            return annotated.COLUMNS[name](made, self._lookups.trace)
         return made
 
     def steps(self, source: str | None) -> StepsOfKernels:

@@ -104,3 +104,13 @@ def test_what_profilers_write_is_no_annotation(profile: Profile) -> None:
 def test_a_trace_without_annotations_has_none(tmp_path: Path) -> None:
     profile = fastprof.open(replay().write(tmp_path / "t.json"))
     assert profile.column("annotation").array().tolist() == [None] * len(KERNELS)
+
+
+def test_the_direction_of_an_annotation_is_that_of_its_kernels(tmp_path):
+    notes = tmp_path / "annotations.json"
+    directions = [{"module_fqn": "fc", "direction": name} for name in ("forward", "backward", "up")]
+    notes.write_text(json.dumps({GRAPH | i: [each] for i, each in enumerate(directions, 1)}))
+    profile = fastprof.open(replay().write(tmp_path / "trace.json"), graph_annotations=notes)
+    column = profile.column("dir")
+    assert [column.at(i) for i in range(4)] == ["fprop", "bprop", "fprop", "fprop"]
+    assert profile.summary(by=["dir"]).columns["dir"].array().tolist() == ["fprop", "bprop"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 
 from fastprof.annotate.program.compiled import keep_layers
-from fastprof.annotate.program.layers import Annotation
+from fastprof.annotate.program.layers import Annotation, annotate_graphs
 from fastprof.annotate.program.program import RecordedProgram
 from fastprof.runs.facts import from_environment
 
@@ -16,6 +16,7 @@ def begin() -> None:
     if settings is None:
         return
     keep_layers()
+    annotate_graphs()
     program = RecordedProgram(settings, Annotation(settings.functions))
     atexit.register(program.ended)
     program.begin()

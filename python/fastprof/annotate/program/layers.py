@@ -6,6 +6,7 @@ import gc
 import sys
 from collections import Counter
 from collections.abc import Iterable
+from itertools import chain, starmap
 from typing import Any
 
 from torch.fx import GraphModule
@@ -14,7 +15,8 @@ from torch.nn import Module, Parameter
 
 from fastprof._core import _hooks
 from fastprof.annotate import session
-from fastprof.annotate.layers import Layers, annotate_layers
+from fastprof.annotate.graphs import GraphLayers
+from fastprof.annotate.layers import Layers, annotate_layers, layer_names
 
 
 def annotate_all(trained: Iterable[Parameter], called: Iterable[Module]) -> list[Layers]:
@@ -34,6 +36,18 @@ def annotate_all(trained: Iterable[Parameter], called: Iterable[Module]) -> list
     list of Layers
         Their `remove` removes the ranges.
     """
+    return [annotate_layers(root, name) for root, name in _names_of_roots(trained, called)]
+
+
+def annotate_graphs() -> GraphLayers:
+    """Let captures of CUDA graphs annotate the nodes of all modules, by the same names."""
+    return GraphLayers(lambda: chain.from_iterable(starmap(layer_names, _names_of_roots((), ()))))
+
+
+def _names_of_roots(
+    trained: Iterable[Parameter], called: Iterable[Module]
+) -> list[tuple[Module, str]]:
+    """The outermost modules of the program and their names; "" for the only one that works."""
     roots = _roots(called)
     working = _working(roots, trained, called)
     taken: Counter[str] = Counter()
@@ -44,7 +58,7 @@ def annotate_all(trained: Iterable[Parameter], called: Iterable[Module]) -> list
             name = _class_name(root)
             taken[name] += 1
             name += f"-{taken[name]}" if taken[name] > 1 else ""
-        result.append(annotate_layers(root, name))
+        result.append((root, name))
     return result
 
 

@@ -25,6 +25,12 @@ _COLLECTIVES: Final = {
 }  # fmt: skip
 _OF_COLLECTIVE: Final = ("dtype", "Group size", "In msg nelems", "Out msg nelems")
 _MOST_DIGITS: Final = 18
+# Modules of torch that annotate CUDA graphs, since 2.12; the first is the name of later versions.
+MODULES_OF_TORCH: Final = ("torch.cuda.graph_annotations", "torch.cuda._graph_annotations")
+MODULE: Final = "module_fqn"
+# What `annotate_layers` adds: the pass that the node is part of.
+DIRECTION: Final = "direction"
+FORWARD, BACKWARD = "forward", "backward"
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,11 @@ class Annotation:
 
     def __str__(self) -> str:
         return json.dumps(dict(self.fields))
+
+    @property
+    def direction(self) -> str:
+        """FORWARD or BACKWARD, "" if the annotation does not say."""
+        return next((text for name, text in self.fields if name == DIRECTION), "")
 
 
 def read_annotation(pairs: str) -> Annotation | None:
@@ -94,8 +105,8 @@ def _number(text: str) -> int | str:
 
 def _layers(fields: Mapping[str, str], collective: Collective | None) -> tuple[str, ...]:
     """The layers: `module_fqn`, else `layer` and `name`; `layers.0.mlp` is `layers.0`, `mlp`."""
-    if fields.get("module_fqn"):
-        return module_path(fields["module_fqn"])
+    if fields.get(MODULE):
+        return module_path(fields[MODULE])
     layer = fields.get("layer", "")
     around = (f"layer {layer}" if layer.isdecimal() else layer,) if layer else ()
     names = (fields.get(key) for key in ("name", "str", "annotation"))
