@@ -126,6 +126,7 @@ TRACE_COLUMNS: Final = (
     _requested("tokens", "Tokens", "number", "tokens that the engine's iteration computes"),
     _requested("requests", "Requests", "number", "requests of the engine's iteration"),
     _requested("annotation", "Annotation", "text", "annotation of a node of a CUDA graph"),
+    _requested("triton", "Triton", "text", "constants, warps and stages of a Triton kernel"),
     _traced("registers", "Registers", "number", "registers per thread"),
     _traced("shared_memory", "SharedMemory", "number", "shared memory per block in bytes"),
     _traced("graph_id", "GraphId", "number", "CUDA graph of the kernel"),

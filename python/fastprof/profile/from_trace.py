@@ -18,7 +18,7 @@ from fastprof.model.columns import Column, Ints, RepeatedInts, SharedValues, Val
 from fastprof.model.markers import Kind, SourceLines, each_part_once
 from fastprof.model.timeline import GpuSamples, RecordedEvents
 from fastprof.model.trace import NO_TIME, Trace, label_text
-from fastprof.profile import annotated, checks, collectives, gpu_work, phases
+from fastprof.profile import annotated, checks, collectives, gpu_work, phases, triton
 from fastprof.profile import api_classes as kernel_types
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.calls import CallsOfKernels
@@ -121,6 +121,8 @@ class TraceSource(ProfileSource):
             return self.timeline.launch_ends()
         if name == "annotation":
             return annotated.notes_of(self._lookups.trace).mapped(str)
+        if name == "triton":
+            return triton.configurations(self._lookups)
         if name in collectives.COLUMNS:
             return self.messages.column(name)
         if name in stages.COLUMNS:

@@ -49,6 +49,8 @@ def explained(
     facts |= {name: key_of(profile, key).at(row) for name, key in _KEYS.items()}
     facts |= _times(profile, row)
     facts |= {name: _at(profile, name, row) for name in _COLUMNS if name in profile.names}
+    if "start" in profile.names:
+        facts["triton"] = _at(profile, "triton", row)
     if facts["kind"] in ("memcpy", "memset"):
         facts |= _copy(profile, row)
     facts["call"] = _call(profile, row)

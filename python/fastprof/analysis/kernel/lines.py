@@ -50,6 +50,8 @@ def _what(facts: Mapping[str, Any]) -> Iterator[str]:
             f"{_text(facts.get('registers'))}, shared memory {_text(facts.get('shared_memory'))} "
             f"bytes, {_text(facts['compute_type'])}, tensor cores {_text(facts['tc'])}"
         )
+    if facts.get("triton") is not None:
+        yield f"Triton: {_cut(facts['triton'])}"
 
 
 def _where(facts: Mapping[str, Any]) -> Iterator[str]:

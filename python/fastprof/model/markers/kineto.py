@@ -61,8 +61,8 @@ def read_event(label: str) -> Meaning | str:
     """The meaning of a label. For an annotation, its name, to be parsed with `read`.
 
     Some annotations have the category of operators (`ProfilerStep#1`, a compiled region, ranges of
-    `_RecordFunctionFast`). An event is an annotation if it has no torch name, no arguments and no
-    sequence number, or if its name has the form of a marker or a layer.
+    `_RecordFunctionFast`). An event is an annotation if it has no torch name, no arguments, no
+    sequence number and no record of Triton, or if its name has the form of a marker or a layer.
     """
     category, stack, hierarchy, name, *texts = label.split(FIELD)
     if category == "python_function":
@@ -78,13 +78,31 @@ def read_event(label: str) -> Meaning | str:
         name, [_json(text) for text in (*texts, "", "", "", "")[:4]]
     )
     # In January 2021, annotations had arguments too, none of them.
+    triton = _triton(texts[5]) if len(texts) > 5 and texts[5] else None
     is_op = bool(dims) or category == NUMBERED or is_torch_name(name) or is_node(name)
+    is_op = is_op or triton is not None
     if not (is_op and category != "user_annotation") and not name.startswith(_OF_TORCH):
         return name
     arguments = _arguments(dims, types, strides, concrete)
     text = name if dims is None else f"{name}, sizes = {_sizes_text(_shapes(dims))}"
     meaning = torch_meaning(text, name, arguments, _frames(stack), _layers(hierarchy))
-    return meaning if record is None else replace(meaning, collective=record)
+    if record is None and triton is None:
+        return meaning
+    return replace(meaning, collective=record, triton=triton)
+
+
+def _triton(pairs: str) -> str | None:
+    """What Inductor records of a Triton kernel that it starts, its own or one of the program."""
+    values = _json(f"{{{pairs}}}")
+    if not isinstance(values, dict) or values.get("kernel_backend", _TRITON) != _TRITON:
+        return None
+    parts = [part for part in str(values.get("kernel_kwargs") or "").split(",") if part]
+    parts += [f"{name}={values[name]}" for name in _OF_TRITON if name in values]
+    return ", ".join(parts) or None
+
+
+_TRITON: Final = "triton"
+_OF_TRITON: Final = ("num_warps", "num_stages")
 
 
 def _own(name: str, columns: list[Any]) -> list[Any]:

@@ -62,6 +62,8 @@ class Meaning:
         accumulation and hooks are plain operators.
     collective : Collective or None
         The profiler's record of a collective.
+    triton : str or None
+        What is recorded of a Triton kernel: `XBLOCK=2, R0_BLOCK=2048, num_warps=8, num_stages=1`.
     """
 
     kind: Kind
@@ -78,6 +80,7 @@ class Meaning:
     recompute: bool = False
     engine: bool = False
     collective: Collective | None = None
+    triton: str | None = None
 
     @property
     def is_operator(self) -> bool:
