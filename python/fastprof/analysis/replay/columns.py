@@ -7,7 +7,7 @@ from typing import Final
 from fastprof.analysis.key_names import condition, keys
 from fastprof.analysis.options import STEPS
 from fastprof.analysis.registry import Option
-from fastprof.analysis.roofline.columns import PEAKS, ROOF
+from fastprof.analysis.roofline.columns import PEAKS, ROOF, gpu_name
 from fastprof.errors import ReportError
 from fastprof.model.heading import Heading
 
@@ -87,8 +87,15 @@ OPTIONS: Final = (
     Option("no_sync", "no waits of the host for the GPU", default=False),
     Option("no_data_loading", "batches are ready when the host fetches them", default=False),
     Option(
+        "on",
+        "on another GPU of the table, e.g. B200: times of kernels as intervals, the host as it is",
+        "NAME",
+        gpu_name,
+    ),
+    Option(
         "by",
-        "the critical path by these keys, separated by commas, after the changes",
+        "the critical path by these keys, separated by commas, after the changes; with --on, the "
+        "GPU time",
         "KEYS",
         _keys,
     ),
@@ -138,10 +145,30 @@ OF_PATH: Final = (
     Heading("gpu_ns", "GPU", "ns", "GPU time per step", same_unit="path_ns"),
     Heading("slack_ns", "slack", "ns", "how much later its kernels may start: the least of them"),
 )
+OF_OTHER_GPU: Final = (
+    Heading("gpu_ns", "GPU", "ns", "GPU time per step, as recorded"),
+    Heading("low_ns", "at least", "ns", "the same on the other GPU, at least", same_unit="gpu_ns"),
+    Heading("high_ns", "at most", "ns", "the same, at most", same_unit="gpu_ns"),
+    Heading("width", "width", "", "the longest by the shortest time", decimals=2),
+    Heading(
+        "rule",
+        "rule",
+        "",
+        "what decides most of it: compute, bandwidth: a roof; mixed: mostly neither; fixed: no "
+        "work to speak of; no cost: FLOPs and bytes unknown; link: to the host or another GPU",
+    ),
+    Heading(
+        "verdict",
+        "verdict",
+        "",
+        "faster, slower, or alike: either; cannot tell: the interval is wider than a factor of two",
+    ),
+)
+_TWICE: Final = ("path_ns", "gpu_ns")
 COLUMNS: Final = (
     *CHANGES,
     *OF_SPEEDUPS,
-    *(heading for heading in OF_PATH if heading.key != "path_ns" and heading.key != "gpu_ns"),
+    *(heading for heading in (*OF_PATH, *OF_OTHER_GPU) if heading.key not in _TWICE),
 )
 
 DESCRIPTION: Final = """\
