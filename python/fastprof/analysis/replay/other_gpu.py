@@ -99,12 +99,14 @@ class _Peaks(NamedTuple):
     old : float64 [rows], FLOP/s on the recorded GPU; NaN if unknown
     low, high : float64 [rows], FLOP/s on the other GPU, of the types that it may choose
     growth : float64 [rows], how many times larger the numbers are there
+    has_cores : bool [rows], whether the unit is tensor cores
     """
 
     old: Floats64
     low: Floats64
     high: Floats64
     growth: Floats64
+    has_cores: Bools
 
 
 class _Roof(NamedTuple):
@@ -299,11 +301,13 @@ class _Pair:
             for new in (peaks.high, peaks.low)
         ]
         is_compute = ideals.bound[rows] == COMPUTE
-        # Data in the cache of the recorded GPU: its rate grows with the multiprocessors.
-        cached = ~is_compute & (moved <= l2_bytes(self._old))
+        # Rates of data in the cache of the recorded GPU, of arithmetic without tensor cores, and of
+        # fewer blocks than the other GPU has multiprocessors may grow with the instructions.
         issue = self._issue()
-        ends[0] = np.where(cached, np.minimum(ends[0], issue), ends[0])
-        ends[1] = np.where(cached, np.maximum(ends[1], issue), ends[1])
+        by_issue = np.where(is_compute, ~peaks.has_cores, moved <= l2_bytes(self._old))
+        by_issue |= self._blocks() < (self._new.sms or 0)
+        ends[0] = np.where(by_issue, np.minimum(ends[0], issue), ends[0])
+        ends[1] = np.where(by_issue, np.maximum(ends[1], issue), ends[1])
         will_compute = flops * np.nan_to_num(peaks.old / peaks.low, nan=1.0) > bytes_
         return _Roof(ns, ends[0], ends[1], is_compute, will_compute)
 
@@ -329,8 +333,10 @@ class _Pair:
         """[rows] The least and the largest factor of time that no roof explains."""
         old, new = self._old, self._new
         bandwidth = (old.bandwidth or np.nan) / (new.bandwidth or np.nan)
-        issue, blocks = self._issue(), self._blocks()
-        low, high = np.minimum(issue, bandwidth), np.maximum(issue, bandwidth)
+        blocks = self._blocks()
+        # The rest of what tensor cores bind is to feed them.
+        issue = np.where(roof.is_compute & peaks.has_cores, np.nan, self._issue())
+        low, high = np.fmin(issue, bandwidth), np.fmax(issue, bandwidth)
         for peak in (peaks.low, peaks.high):
             ratio = np.where(self._is_product, peaks.old / peak, np.nan)
             low, high = np.fmin(low, ratio), np.fmax(high, ratio)
@@ -338,7 +344,14 @@ class _Pair:
         may_stay = (blocks < most) | (blocks == np.iinfo(np.int64).max) | (roof.ns <= 0)
         low = np.where(may_stay, np.minimum(low, 1.0), low)
         high = np.where(may_stay, np.maximum(high, 1.0), high)
-        return low / self._of_rest, high * self._of_rest
+        wide = low / self._of_rest, high * self._of_rest
+        if self._is_other_vendor:
+            return wide
+        # A GPU of the same vendor with no less of anything is not slower, nor the other faster.
+        return (
+            np.where(low >= 1, np.maximum(wide[0], 1.0), wide[0]),
+            np.where(high <= 1, np.minimum(wide[1], 1.0), wide[1]),
+        )
 
     def _links(self) -> Iterator[tuple[Bools, float]]:
         """[rows] Copies and communication over a link, and the ratio of its bandwidths."""
@@ -369,12 +382,13 @@ class _Pair:
             name = types.values[type_ - 1] if type_ else None
             unit = unit_of(name, cores.values[core - 1] if core else None, of_kind > 0)
             table.append(self._peaks_of(unit, of_kind == 2))
-        columns = np.array(table, np.float64).reshape(-1, 4)[place].T
-        return _Peaks(*columns)
+        columns = np.array(table, np.float64).reshape(-1, 5)[place].T
+        old, low, high, growth, cores = columns
+        return _Peaks(old, low, high, growth, cores > 0)
 
     def _peaks_of(
         self, unit: tuple[str, bool] | None, is_convolution: bool
-    ) -> tuple[float, float, float, float]:
+    ) -> tuple[float, float, float, float, float]:
         """The fields of `_Peaks` of a type of arithmetic and a unit.
 
         By default, torch runs convolutions of fp32 as TF32 on GPUs of NVIDIA that have it: those
@@ -382,7 +396,7 @@ class _Pair:
         """
         if unit is None:  # a product of unknown type
             old, new = (gpu.peak("bf16", True) for gpu in (self._old, self._new))
-            return old or np.nan, new or np.nan, new or np.nan, 1.0
+            return old or np.nan, new or np.nan, new or np.nan, 1.0, 1.0
         name, uses_cores = unit
         old = self._old.peak(name, uses_cores)
         new, growth = self._peak_there(name, uses_cores)
@@ -392,7 +406,7 @@ class _Pair:
             peaks.append(self._new.peak("tf32", True) or new)
         if name == "tf32" and is_amd:
             peaks.append(self._new.peak("fp32", True) or new)
-        return old or np.nan, min(peaks), max(peaks), growth
+        return old or np.nan, min(peaks), max(peaks), growth, float(uses_cores)
 
     def _peak_there(self, name: str, uses_cores: bool) -> tuple[float, float]:
         """The peak of the other GPU for a type, or for the type instead, and how much larger its

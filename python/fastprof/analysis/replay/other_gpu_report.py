@@ -64,7 +64,8 @@ def times_by(
 
 def _width(low: Floats64, high: Floats64) -> Floats64:
     """The longest by the shortest time; NaN without time."""
-    return np.divide(high, low, out=np.full(len(low), np.nan), where=low > 0)
+    result: Floats64 = np.divide(high, low, out=np.full(len(low), np.nan), where=low > 0)
+    return result
 
 
 def _heaviest(of_kernel: np.ndarray, rules: np.ndarray, model: Model, n: int) -> np.ndarray:
