@@ -83,12 +83,14 @@ class Spans:
     low, high : float64 [cells], factors of the recorded time
     rule : int32 [cells], index into RULES: what decides most of it
     missing : products in types that the GPU lacks, as (type, type instead)
+    may_use_tf32 : whether convolutions of fp32 may run as TF32 there
     """
 
     low: Floats64
     high: Floats64
     rule: Int32
     missing: frozenset[tuple[str, str]]
+    may_use_tf32: bool
 
 
 class _Peaks(NamedTuple):
@@ -167,7 +169,7 @@ class OtherGpu:
 def _spans_of(cells: ReportCells, devices: Mapping[int, Device], new: Device) -> Spans:
     key, n = key_of(cells, "device"), len(cells)
     low, high, rule = np.ones(n), np.ones(n), np.full(n, _NO_COST, np.int32)
-    missing: set[tuple[str, str]] = set()
+    missing, may_use_tf32 = set[tuple[str, str]](), False
     models: dict[int, list[int]] = {}
     for place, number in enumerate(key.values):
         models.setdefault(id(devices.get(number)), []).append(place)
@@ -182,7 +184,8 @@ def _spans_of(cells: ReportCells, devices: Mapping[int, Device], new: Device) ->
             pair = _Pair(cells, rows, old, new)
             low[rows], high[rows], rule[rows] = pair.spans(ideals)
             missing |= pair.missing
-    return Spans(low, high, rule, frozenset(missing))
+            may_use_tf32 |= pair.may_use_tf32
+    return Spans(low, high, rule, frozenset(missing), may_use_tf32)
 
 
 def is_same(old: Device, new: Device) -> bool:
@@ -206,7 +209,7 @@ class _Pair:
 
     Attributes
     ----------
-    missing : see `Spans`; of the rows of `spans`
+    missing, may_use_tf32 : see `Spans`; of the rows, after `spans`
     """
 
     def __init__(self, cells: ReportCells, rows: Int64, old: Device, new: Device) -> None:
@@ -217,6 +220,7 @@ class _Pair:
         self._is_other_vendor = vendor(old) != vendor(new)
         self._has_tf32 = vendor(old) == "NVIDIA" and "tf32" in old.flops
         self.missing: set[tuple[str, str]] = set()
+        self.may_use_tf32 = False
         is_card = old.capability == new.capability
         of_rest = _VENDOR if self._is_other_vendor else _CARD if is_card else _ARCHITECTURE
         self._of_rest, self._is_card = of_rest, is_card
@@ -402,8 +406,10 @@ class _Pair:
         new, growth = self._peak_there(name, uses_cores)
         peaks = [new]
         is_amd = vendor(self._new) == "AMD"
-        if name == "fp32" and is_convolution and not is_amd and not self._has_tf32:
-            peaks.append(self._new.peak("tf32", True) or new)
+        tf32 = None if is_amd or self._has_tf32 else self._new.peak("tf32", True)
+        if name == "fp32" and is_convolution and tf32:
+            peaks.append(tf32)
+            self.may_use_tf32 = True
         if name == "tf32" and is_amd:
             peaks.append(self._new.peak("fp32", True) or new)
         return old or np.nan, min(peaks), max(peaks), growth, float(uses_cores)

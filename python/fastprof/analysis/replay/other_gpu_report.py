@@ -106,6 +106,7 @@ def facts_of(
         "step_ns": [round(answer.wall) for answer in answers],
         "host_share": [answer.host for answer in answers],
         "missing": [list(pair) for pair in sorted(span.missing)],
+        "may_use_tf32": span.may_use_tf32,
     }
 
 
@@ -140,8 +141,10 @@ def notes_of(other: OtherGpu, facts: dict[str, Any]) -> Iterator[str]:
         yield "libraries of AMD and NVIDIA differ: intervals between them are wider"
     for name, instead in facts["missing"]:
         yield (
-            f"{other.name} does not run {name} products: their time is that of {instead}, with "
+            f"{other.name} does not run products of {name}: their time is that of {instead}, with "
             "numbers of its size"
         )
+    if facts["may_use_tf32"]:
+        yield f"convolutions of fp32 may run as TF32 on {other.name}, as torch does by default"
     yield peaks_text(other.device)
     yield CLOCKS
