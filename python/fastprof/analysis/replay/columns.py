@@ -178,8 +178,9 @@ Without changes: what a step saves if an operator, layer, line or resource is 10
 faster. No part saves more than its time on the critical path; where it saves less, `then` says what
 takes most of the path that the step follows then. With changes: the step after each alone and after
 all together, and what then takes most of the critical path. With --by: the critical path by any
-keys. Savings overlap: their sum is not what all together save. docs/replay.md describes the model,
-its assumptions, its limits and its errors.
+keys. Savings overlap: their sum is not what all together save. With --on: the step on another GPU
+of the table, at least and at most, with the host as recorded; --by then lists the GPU time there.
+docs/replay.md describes the model, its assumptions, its limits and its errors.
 
 $ fastprof whatif resnet50.json.gz --limit 8 -w 98
 Tesla V100-DGXS-32GB, 6 steps (ProfilerStep#5 to #10)

@@ -16,6 +16,7 @@ assumptions and the errors on real pairs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import product
 from typing import Final
 
@@ -55,6 +56,7 @@ _OF_PEAK: Final = {
     "gfx": (0.35, 0.80),
     "": (0.65, 0.90),
 }
+_OF_ATTENTION: Final = {"gfx": (0.18, 0.45), "": (0.28, 0.75)}
 _OF_BANDWIDTH: Final = {"gfx": (0.65, 0.88), "": (0.70, 0.93)}
 # By how much the same work differs between cards of one architecture, between architectures, and
 # between vendors: their libraries have other kernels.
@@ -150,7 +152,9 @@ class OtherGpu:
             The table has no such GPU; the message names the nearest.
         """
         self.name, self.recorded = name, recorded
-        self.device = with_figures(Device(None), name)
+        device = with_figures(Device(None), name)
+        sources = {key: text.removeprefix("--gpu: ") for key, text in device.sources.items()}
+        self.device = replace(device, sources=sources)
         self._spans: tuple[ReportCells, Spans] | None = None
 
     def spans(self, cells: ReportCells) -> Spans:
@@ -217,6 +221,7 @@ class _Pair:
         self._count = np.maximum(cells.kernels[rows], 1)
         self._time = np.maximum(numbers(cells, "sil")[rows], 0) / self._count
         self._is_product = is_one_of(texts(cells, "class"), *PRODUCTS)[rows]
+        self._is_attention = is_one_of(texts(cells, "class"), "attention")[rows]
         self._is_other_vendor = vendor(old) != vendor(new)
         self._has_tf32 = vendor(old) == "NVIDIA" and "tf32" in old.flops
         self.missing: set[tuple[str, str]] = set()
@@ -288,8 +293,10 @@ class _Pair:
 
     def _shares(self, device: Device, is_compute: Bools, end: int) -> Floats64:
         """[rows] The share of the peak that kernels attain: end 0 the least, 1 the best."""
-        shares = _share(_OF_PEAK, device)[end], _share(_OF_BANDWIDTH, device)[end]
-        result: Floats64 = np.where(is_compute, *shares)
+        tables = (_OF_ATTENTION, _OF_PEAK, _OF_BANDWIDTH)
+        attention, others, bandwidth = (_share(table, device)[end] for table in tables)
+        of_flops = np.where(self._is_attention, attention, others)
+        result: Floats64 = np.where(is_compute, of_flops, bandwidth)
         return result
 
     def _roof(self, ideals: Ideals, peaks: _Peaks) -> _Roof:
