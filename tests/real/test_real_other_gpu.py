@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 import fastprof
-from real.open_traces import profile
+from fastprof.cli import main
 from real.gpu_pairs import Comparison, compared, line, of_batches, operators, per_image
+from real.open_traces import profile
 from support.real_data import real
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -80,3 +81,12 @@ def test_the_gpu_time_of_a_step_is_in_the_interval(first, second, on):
     measured = opened(second).whatif(on=on).facts["on"]
     assert measured["low_ns"] == measured["gpu_ns"] == measured["high_ns"]
     assert found["low_ns"] <= measured["gpu_ns"] <= found["high_ns"]
+
+
+def test_the_document_shows_a_real_answer(monkeypatch, tmp_path, capsys):
+    (tmp_path / "owl.json.gz").symlink_to(real(H100))
+    monkeypatch.chdir(tmp_path)
+    words = "whatif owl.json.gz --on H200 --by op,shape --limit 5 -w 98"
+    assert main(words.split()) == 0
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert "\n".join([f"$ fastprof {words}", *lines]) in DOCUMENT

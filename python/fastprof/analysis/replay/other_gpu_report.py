@@ -22,8 +22,10 @@ from fastprof.model.devices import CLOCKS, peaks_text
 from fastprof.model.numbers import quantity
 from fastprof.model.table import ColumnData, Floats
 
-VERDICTS: Final = ("faster", "slower", "alike", "cannot tell")
-_FASTER, _SLOWER, _ALIKE, _UNTOLD = range(len(VERDICTS))
+VERDICTS: Final = (
+    *("cannot tell", "faster", "slower", "alike", "not slower", "not faster", "either"),
+)
+_ALIKE: Final = 1.11  # times by the recorded one, up to which they are alike
 
 
 def times_by(
@@ -77,8 +79,10 @@ def _heaviest(of_kernel: np.ndarray, rules: np.ndarray, model: Model, n: int) ->
 
 def _verdicts(recorded: Floats64, low: Floats64, high: Floats64) -> np.ndarray:
     """int32 [groups] Index into VERDICTS."""
-    conditions = [high > WIDE * low, high < recorded, low > recorded]
-    result = np.select(conditions, (_UNTOLD, _FASTER, _SLOWER), _ALIKE)
+    no_slower, no_faster = high <= _ALIKE * recorded, low >= recorded / _ALIKE
+    conditions = [high > WIDE * low, high < recorded, low > recorded, no_slower & no_faster]
+    conditions += [no_slower, no_faster]
+    result = np.select(conditions, range(len(conditions)), len(conditions))
     return np.where(recorded > 0, result, -1).astype(np.int32)
 
 
@@ -144,6 +148,10 @@ def notes_of(other: OtherGpu, facts: dict[str, Any]) -> Iterator[str]:
             f"{other.name} does not run products of {name}: their time is that of {instead}, with "
             "numbers of its size"
         )
+    memory = [gpu.memory for gpu in recorded if gpu.memory]
+    if memory and other.device.memory and other.device.memory < 0.9 * max(memory):
+        sizes = (f"{each / 1e9:.0f} GB" for each in (other.device.memory, max(memory)))
+        yield "{} of memory instead of {}: whether the program fits is not known".format(*sizes)
     if facts["may_use_tf32"]:
         yield f"convolutions of fp32 may run as TF32 on {other.name}, as torch does by default"
     yield peaks_text(other.device)

@@ -97,6 +97,7 @@ def row_of(words: str) -> Any:
 def test_on_its_own_gpu_nothing_changes(tmp_path):
     rows = times(tmp_path, H100, "H100", PRODUCT, ADD, TINY, UNKNOWN)
     assert [span(row) for row in rows] == [(1.0, 1.0)] * 4
+    assert {row["verdict"] for row in rows} == {"alike"}
     table = opened(tmp_path, H100, ADD).whatif(on="H100")
     assert "the trace is of H100: no time changes" in table.notes
 
@@ -138,7 +139,7 @@ def test_few_blocks_gain_nothing_from_more_multiprocessors(tmp_path):
 def test_kernels_without_work_stay(tmp_path):
     (row,) = times(tmp_path, H100, "B200", TINY)
     assert span(row) == pytest.approx((1 / 1.4, 1.4), rel=1e-3)
-    assert (row["rule"], row["verdict"]) == ("fixed", "alike")
+    assert (row["rule"], row["verdict"]) == ("fixed", "either")
 
 
 def test_kernels_without_work_of_another_vendor_take_what_those_there_do(tmp_path):
@@ -152,6 +153,23 @@ def test_kernels_of_unknown_cost_keep_all_ratios(tmp_path):
     assert low < 900 / 3352
     assert high >= 1.0
     assert (row["rule"], row["verdict"]) == ("no cost", "cannot tell")
+
+
+@pytest.mark.parametrize("work", [PRODUCT, ADD, SLOW_ADD, UNKNOWN])
+def test_no_less_of_anything_is_not_slower(work, tmp_path):
+    """And the other way not faster; clocks vary by a tenth."""
+    (faster,) = times(tmp_path, H100, "B200", work)
+    (slower,) = times(tmp_path, B200, "H100", work)
+    assert span(faster)[1] <= 1.1 + 1e-3
+    assert faster["verdict"] in ("faster", "not slower", "cannot tell")
+    assert span(slower)[0] >= 1 / 1.1 - 1e-3
+
+
+def test_a_smaller_memory_is_noted(tmp_path):
+    profile = opened(tmp_path, H100, ADD)
+    note = "16 GB of memory instead of 80 GB: whether the program fits is not known"
+    assert note in profile.whatif(on="T4").notes
+    assert not [each for each in profile.whatif(on="H200").notes if "fits" in each]
 
 
 def test_another_vendor_is_wider(tmp_path):
