@@ -161,8 +161,8 @@ OF_OTHER_GPU: Final = (
         "verdict",
         "verdict",
         "",
-        "faster, slower, alike, not slower, not faster: within 10 %; either: both; cannot tell: the "
-        "interval is wider than a factor of two",
+        "faster, slower, alike, not slower, not faster: within 10 %; either: both; cannot tell: "
+        "the interval is wider than a factor of two",
     ),
 )
 _TWICE: Final = ("path_ns", "gpu_ns")
