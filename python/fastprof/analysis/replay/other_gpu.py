@@ -74,6 +74,7 @@ _INSTEAD: Final = {
     "fp32": (),
 }
 _NO_BF16: Final = ("5.", "6.", "7.")  # compute capabilities without it; the table has fp16 there
+_HAS_FP4: Final = ("10.", "12.")  # with it; NVIDIA's peaks are one to two times those of fp8
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +172,7 @@ class OtherGpu:
 
 
 def _spans_of(cells: ReportCells, devices: Mapping[int, Device], new: Device) -> Spans:
+    """devices : the recorded GPUs by number"""
     key, n = key_of(cells, "device"), len(cells)
     low, high, rule = np.ones(n), np.ones(n), np.full(n, _NO_COST, np.int32)
     missing, may_use_tf32 = set[tuple[str, str]](), False
@@ -417,6 +419,8 @@ class _Pair:
         if name == "fp32" and is_convolution and tf32:
             peaks.append(tf32)
             self.may_use_tf32 = True
+        if name == "fp4" and "fp4" not in self._new.flops and growth == 1:
+            peaks.append(2 * new)
         if name == "tf32" and is_amd:
             peaks.append(self._new.peak("fp32", True) or new)
         return old or np.nan, min(peaks), max(peaks), growth, float(uses_cores)
@@ -427,6 +431,8 @@ class _Pair:
         new = self._new
         lacks = name == "bf16" and (new.capability or "").startswith(_NO_BF16)
         peak = None if lacks and uses_cores else new.peak(name, uses_cores)
+        if name == "fp4" and (new.capability or "").startswith(_HAS_FP4):
+            peak = peak or new.peak("fp8", uses_cores)
         if peak:
             return peak, 1.0
         for instead, growth in _INSTEAD[name]:

@@ -191,6 +191,16 @@ def test_a_type_that_the_gpu_lacks(tmp_path):
     assert any(note.startswith("A100 does not run products of fp8") for note in table.notes)
 
 
+def test_fp4_of_a_gpu_whose_peak_is_not_in_the_table(tmp_path):
+    """It is one to two times that of fp8."""
+    types = ("c10::Float4_e2m1fn_x2", "c10::Float4_e2m1fn_x2", "float", "float")
+    work = FP8._replace(kernel="bmm_E2m1_MxE2m1MxE2m1_Fp32_t128x8x512", types=types)
+    profile = opened(tmp_path, "AMD Instinct MI355X", work)
+    assert [row["compute_type"] for row in profile.roofline().rows()] == ["fp4"]
+    assert profile.whatif(on="B200").facts["on"]["missing"] == []
+    assert profile.whatif(on="H100").facts["on"]["missing"] == [["fp4", "fp8"]]
+
+
 def test_volta_has_no_bf16(tmp_path):
     found = opened(tmp_path, H100, PRODUCT).whatif(on="v100 sxm").facts["on"]
     assert found["missing"] == [["bf16", "fp32"]]
