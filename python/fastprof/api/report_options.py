@@ -150,6 +150,7 @@ class WhatIfOptions(OverviewOptions, total=False):
     graph: bool
     no_sync: bool
     no_data_loading: bool
+    on: str | None
     by: str | Sequence[str] | None
     roof: Literal["peak", "practical"]
 

@@ -353,7 +353,7 @@ def _model(words: str) -> str:
 
 def _memory_of(gpu: str) -> int | None:
     """The memory size in a name such as `A100 80GB`."""
-    result = re.search(r"(\d+) ?GB?\b", gpu, re.IGNORECASE)
+    result = re.search(r"\b(\d+) ?GB?\b", gpu, re.IGNORECASE)
     return int(result[1]) * 10**9 if result else None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,9 @@ from fastprof.model.heading import unknown_name
 from fastprof.profile.api_classes import COPY, SYNC
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
+if TYPE_CHECKING:
+    from fastprof.analysis.replay.other_gpu import OtherGpu
+
 
 @dataclass(frozen=True)
 class Change:
@@ -43,10 +46,12 @@ class Change:
     ----------
     name : as on the command line, without `--`
     apply : (model, weights) -> new weights, and how many kernels or host calls differ
+    at_most : the same at the other end of an interval; None for a change of one length
     """
 
     name: str
     apply: Callable[[Model, Weights], tuple[Weights, int]]
+    at_most: Callable[[Model, Weights], tuple[Weights, int]] | None = None
 
 
 def changes_of(
@@ -59,6 +64,11 @@ def changes_of(
 def _changes(
     options: Mapping[str, Any], devices: Mapping[int, Device], roof: str
 ) -> Iterator[Change]:
+    if options.get("on"):
+        other: OtherGpu = options["on"]
+        low, high = (_on(other, end) for end in ("low", "high"))
+        yield Change(f"on {other.name}", low, high)
+        devices = dict.fromkeys(devices, other.device)
     if options.get("dtype"):
         name = options["dtype"]
         yield Change(f"dtype {name}", lambda m, w: in_type(m, w, devices, name))
@@ -102,6 +112,17 @@ def _ideal(
     return apply
 
 
+def _on(other: OtherGpu, end: str) -> Callable[[Model, Weights], tuple[Weights, int]]:
+    """end : "low" or "high", of the interval"""
+
+    def apply(model: Model, weights: Weights) -> tuple[Weights, int]:
+        factor: Floats64 = getattr(other.spans(model.cells), end)
+        every = np.ones(len(model.profile), bool)
+        return scaled(model, weights, every, take(factor, model.cells.of_kernel))
+
+    return apply
+
+
 def _scale(text: str) -> Callable[[Model, Weights], tuple[Weights, int]]:
     selector, factor = scaling(text)
 
@@ -127,6 +148,7 @@ class Answer(NamedTuple):
     saved : ns
     binds, binds_share : the resource with most of the critical path, and its share
     changed : kernels or host calls that the change concerns
+    host : the share of the critical path that the host decides
     """
 
     name: str
@@ -135,31 +157,53 @@ class Answer(NamedTuple):
     binds: str
     binds_share: float
     changed: int
+    host: float = 0.0
 
 
 def answers_of(
     model: Model, changes: Sequence[Change], start: Calibrated
-) -> tuple[list[Answer], Weights]:
+) -> tuple[list[Answer], list[Weights]]:
     """Each change alone, then all together if there are several; and the weights of these.
+
+    A change that is an interval has an answer for each end, as all together then have; the
+    weights are those of both ends.
 
     start : the run without changes
     """
-    results, total, n_total = [], start.weights, 0
-    for change in changes:
-        alone, n = change.apply(model, start.weights)
-        results.append(_answer(model, change.name, alone, n, start.wall))
-        total, n = change.apply(model, total) if n_total else (alone, n)
-        n_total += n
+    results: list[Answer] = []
+    totals = [start.weights] * max((len(_ends(change)) for change in changes), default=1)
+    n_total = 0
+    for i, change in enumerate(changes):
+        alone = [apply(model, start.weights) for apply in _ends(change)]
+        for name, (weights, n) in zip(_named(change.name, len(alone)), alone, strict=True):
+            results.append(_answer(model, name, weights, n, start.wall))
+        if i == 0:
+            totals = [alone[end % len(alone)][0] for end in range(len(totals))]
+        else:
+            totals = [
+                _ends(change)[end % len(alone)](model, total)[0] for end, total in enumerate(totals)
+            ]
+        n_total += alone[0][1]
     if len(changes) > 1:
-        results.append(_answer(model, TOGETHER, total, n_total, start.wall))
-    return results, total
+        for name, total in zip(_named(TOGETHER, len(totals)), totals, strict=True):
+            results.append(_answer(model, name, total, n_total, start.wall))
+    return results, totals
+
+
+def _ends(change: Change) -> list[Callable[[Model, Weights], tuple[Weights, int]]]:
+    return [change.apply, *([change.at_most] if change.at_most else [])]
+
+
+def _named(name: str, n_ends: int) -> list[str]:
+    """The name of a change at each end of its interval."""
+    return [name] if n_ends == 1 else [f"{name}: at least", f"{name}: at most"]
 
 
 def _answer(model: Model, name: str, weights: Weights, n: int, base: float) -> Answer:
     replayed = model.run(weights)
     wall = model.mean(replayed.wall)
     path = path_of(model, replayed, _STEPS)
-    return Answer(name, wall, base - wall, *path.binds(), n)
+    return Answer(name, wall, base - wall, *path.binds(), n, path.host_share())
 
 
 def kernels_of(model: Model, selector: str) -> Bools:
@@ -187,8 +231,10 @@ _WIDE: Final = frozenset({"fp32", "tf32"})
 _NARROW: Final = frozenset({"fp16", "bf16"})
 
 
-def scaled(model: Model, weights: Weights, kernels: Bools, factor: float) -> tuple[Weights, int]:
-    """Durations times a factor; of collectives, the transfer only."""
+def scaled(
+    model: Model, weights: Weights, kernels: Bools, factor: float | Floats64
+) -> tuple[Weights, int]:
+    """Durations times a factor, one or [kernels chosen]; of collectives, the transfer only."""
     ns = model.graph.node_of_kernel[np.flatnonzero(kernels)]
     return _with_durations(weights, ns, weights.duration[ns] * factor)
 

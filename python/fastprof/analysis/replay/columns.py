@@ -7,7 +7,7 @@ from typing import Final
 from fastprof.analysis.key_names import condition, keys
 from fastprof.analysis.options import STEPS
 from fastprof.analysis.registry import Option
-from fastprof.analysis.roofline.columns import PEAKS, ROOF
+from fastprof.analysis.roofline.columns import PEAKS, ROOF, gpu_name
 from fastprof.errors import ReportError
 from fastprof.model.heading import Heading
 
@@ -87,8 +87,15 @@ OPTIONS: Final = (
     Option("no_sync", "no waits of the host for the GPU", default=False),
     Option("no_data_loading", "batches are ready when the host fetches them", default=False),
     Option(
+        "on",
+        "on another GPU of the table, e.g. B200: times of kernels as intervals, the host as it is",
+        "NAME",
+        gpu_name,
+    ),
+    Option(
         "by",
-        "the critical path by these keys, separated by commas, after the changes",
+        "the critical path by these keys, separated by commas, after the changes; with --on, the "
+        "GPU time",
         "KEYS",
         _keys,
     ),
@@ -138,10 +145,31 @@ OF_PATH: Final = (
     Heading("gpu_ns", "GPU", "ns", "GPU time per step", same_unit="path_ns"),
     Heading("slack_ns", "slack", "ns", "how much later its kernels may start: the least of them"),
 )
+OF_OTHER_GPU: Final = (
+    Heading("gpu_ns", "GPU", "ns", "GPU time per step, as recorded"),
+    Heading("low_ns", "at least", "ns", "the same on the other GPU, at least", same_unit="gpu_ns"),
+    Heading("high_ns", "at most", "ns", "the same, at most", same_unit="gpu_ns"),
+    Heading("width", "width", "", "the longest by the shortest time", decimals=2),
+    Heading(
+        "rule",
+        "rule",
+        "",
+        "what decides most of it: compute, bandwidth: a roof; mixed: mostly neither; fixed: no "
+        "work to speak of; no cost: FLOPs and bytes unknown; link: to the host or another GPU",
+    ),
+    Heading(
+        "verdict",
+        "verdict",
+        "",
+        "faster, slower, alike, not slower, not faster: within 10 %; either: both; cannot tell: "
+        "the interval is wider than a factor of two",
+    ),
+)
+_TWICE: Final = ("path_ns", "gpu_ns")
 COLUMNS: Final = (
     *CHANGES,
     *OF_SPEEDUPS,
-    *(heading for heading in OF_PATH if heading.key != "path_ns" and heading.key != "gpu_ns"),
+    *(heading for heading in (*OF_PATH, *OF_OTHER_GPU) if heading.key not in _TWICE),
 )
 
 DESCRIPTION: Final = """\
@@ -151,8 +179,9 @@ Without changes: what a step saves if an operator, layer, line or resource is 10
 faster. No part saves more than its time on the critical path; where it saves less, `then` says what
 takes most of the path that the step follows then. With changes: the step after each alone and after
 all together, and what then takes most of the critical path. With --by: the critical path by any
-keys. Savings overlap: their sum is not what all together save. docs/replay.md describes the model,
-its assumptions, its limits and its errors.
+keys. Savings overlap: their sum is not what all together save. With --on: the step on another GPU
+of the table, at least and at most, with the host as recorded; --by then lists the GPU time there.
+docs/replay.md describes the model, its assumptions, its limits and its errors.
 
 $ fastprof whatif resnet50.json.gz --limit 8 -w 98
 Tesla V100-DGXS-32GB, 6 steps (ProfilerStep#5 to #10)

@@ -57,6 +57,11 @@ class Path:
         most = int(sums.argmax())
         return RESOURCES[most], float(sums[most] / max(sums.sum(), 1))
 
+    def host_share(self) -> float:
+        """The share of the host: its own time and states, and the latency of launches."""
+        sums = self._sums()
+        return float(sums[_HOST:_UNEXPLAINED].sum() / max(sums.sum(), 1))
+
     def by_resource(self) -> dict[str, float]:
         """ns a step."""
         sums = self._sums() / max(self.n_steps, 1)
@@ -193,7 +198,7 @@ def path_by(model: Model, weights: Weights, names: Sequence[str]) -> dict[str, C
     total = np.sum(parts, axis=0)
     if not total[without]:
         n = groups.n
-    gpu = np.bincount(of_kernel, _gpu_ns(model, weights), groups.n + 1) / max(model.n_counted, 1)
+    gpu = np.bincount(of_kernel, gpu_ns(model, weights), groups.n + 1) / max(model.n_counted, 1)
     least = np.full(groups.n + 1, np.iinfo(np.int64).max)
     np.minimum.at(least, of_kernel, np.where(slack < 0, np.iinfo(np.int64).max, slack))
     least = np.where(least == np.iinfo(np.int64).max, -1, least)
@@ -209,7 +214,7 @@ def path_by(model: Model, weights: Weights, names: Sequence[str]) -> dict[str, C
     return columns
 
 
-def _gpu_ns(model: Model, weights: Weights) -> Floats64:
+def gpu_ns(model: Model, weights: Weights) -> Floats64:
     """[kernels] The time of each within the counted steps, ns; with changes, its share of it."""
     nodes = model.graph.node_of_kernel
     before = model.graph.duration[nodes]

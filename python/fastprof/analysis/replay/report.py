@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -19,13 +19,15 @@ from fastprof.analysis.replay.changes import (
     calibrated,
     changes_of,
 )
-from fastprof.analysis.replay.columns import CHANGES, OF_PATH, OF_SPEEDUPS
+from fastprof.analysis.replay.columns import CHANGES, OF_OTHER_GPU, OF_PATH, OF_SPEEDUPS
 from fastprof.analysis.replay.model import Model, rounded
 from fastprof.analysis.replay.path import Path, path_by, path_of, path_rows
+from fastprof.analysis.replay.runs import Weights
 from fastprof.analysis.replay.speedups import speedups
 from fastprof.analysis.roofline.utilisation import devices_with
 from fastprof.model.arrays import Int64
 from fastprof.model.columns import Ints
+from fastprof.model.devices import Device
 from fastprof.model.heading import Heading
 from fastprof.model.numbers import quantity
 from fastprof.model.table import ColumnData, Floats, Table, texts
@@ -33,6 +35,9 @@ from fastprof.profile.data import ProfileData
 from fastprof.profile.facts import gpu_names
 from fastprof.profile.recording_hints import recorder_of_calls
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
+
+if TYPE_CHECKING:
+    from fastprof.analysis.replay.other_gpu import OtherGpu
 
 _LARGE: Final = 0.01  # share of a step that a note mentions
 
@@ -49,6 +54,7 @@ def whatif(
     graph: bool = False,
     no_sync: bool = False,
     no_data_loading: bool = False,
+    on: str | None = None,
     by: str | Sequence[str] | None = None,
     steps: str | None = None,
     roof: str = "peak",
@@ -73,7 +79,8 @@ def whatif(
     graph : launches between waits as one CUDA graph
     no_sync : no waits of the host for the GPU
     no_data_loading : batches are ready when the host fetches them
-    by : keys of the critical path
+    on : a GPU of the table: times of kernels there, see `fastprof.analysis.replay.other_gpu`
+    by : keys of the critical path; with `on`, of the GPU time
     steps : what a step is, see `Profile.find_steps`
     roof : "peak" or "practical", see `fastprof.analysis.roofline.ideal.PRACTICAL`
     gpu, peak, bandwidth : see `fastprof.model.devices.with_figures`
@@ -87,19 +94,28 @@ def whatif(
     BadInputError
         The file has changed since it was read.
     """
-    options = {
+    options: dict[str, Any] = {
         "scale": scale, "ideal": ideal, "remove": remove, "fuse": fuse, "overlap": overlap,
         "dtype": dtype, "pad": pad, "graph": graph, "no_sync": no_sync,
         "no_data_loading": no_data_loading,
     }  # fmt: skip
-    changes = changes_of(options, devices_with(profile, gpu, peak, bandwidth), roof)
+    devices = devices_with(profile, gpu, peak, bandwidth)
+    options["on"] = other = None if on is None else _other_gpu(on, devices)
+    changes = changes_of(options, devices, roof)
     names = (by,) if isinstance(by, str) else tuple(by or ())
     if "start" not in profile.names or not len(profile):
         return _nothing(profile)
     model = _model(profile, steps)
     if not len(model.rows):
         return _nothing(profile, "no step has GPU work of known length: --steps names another mark")
-    return _answer(model, changes, names, steps)
+    return _answer(model, changes, names, steps, other)
+
+
+def _other_gpu(name: str, devices: Mapping[int, Device]) -> OtherGpu:
+    """The GPU of `--on`; seldom used, so loaded here."""
+    from fastprof.analysis.replay.other_gpu import OtherGpu
+
+    return OtherGpu(name, devices)
 
 
 def _model(profile: ProfileData, steps: str | None) -> Model:
@@ -115,17 +131,32 @@ def _model(profile: ProfileData, steps: str | None) -> Model:
 
 
 def _answer(
-    model: Model, changes: Sequence[Change], by: tuple[str, ...], source: str | None
+    model: Model,
+    changes: Sequence[Change],
+    by: tuple[str, ...],
+    source: str | None,
+    other: OtherGpu | None,
 ) -> Table:
     """The table of changes, of the critical path or of virtual speed-ups."""
     wall = model.run(model.base).wall
     steps = model.whole.find_steps(source)
     start = calibrated(model, steps)
     path = path_of(model, model.run(start.weights))
-    answers, last = answers_of(model, changes, start)
+    answers, ends = answers_of(model, changes, start)
+    facts = {
+        **_facts(model, wall, path, start),
+        "changes": [_fact(answer) for answer in answers],
+    }
+    lead, notes = [*_lead(model, steps, wall, path, start)], [*model.steps.notes, *_notes(model)]
+    if other is not None:
+        from fastprof.analysis.replay.other_gpu_report import facts_of, lead_of, notes_of
+
+        facts["on"] = facts_of(model, other, ends, answers[-2:])
+        lead.append(lead_of(facts["on"]))
+        notes.extend(notes_of(other, facts["on"]))
     headings: Sequence[Heading]
     if by:
-        columns, headings = path_by(model, last, by), (*map(heading_of, by), *OF_PATH)
+        columns, headings = _by(model, other, ends, by)
     elif changes:
         columns = _of_changes(answers, model, start, path)
         headings = [
@@ -134,16 +165,19 @@ def _answer(
         ]
     else:
         columns, headings = speedups(model, path, start), OF_SPEEDUPS
-    return Table(
-        columns,
-        tuple(headings),
-        lead=(*_lead(model, steps, wall, path, start), ""),
-        notes=(*model.steps.notes, *_notes(model), *timeline_notes(model.whole)),
-        facts={
-            **_facts(model, wall, path, start),
-            "changes": [_fact(answer) for answer in answers],
-        },
-    )
+    notes.extend(timeline_notes(model.whole))
+    return Table(columns, tuple(headings), lead=(*lead, ""), notes=tuple(notes), facts=facts)
+
+
+def _by(
+    model: Model, other: OtherGpu | None, ends: Sequence[Weights], by: tuple[str, ...]
+) -> tuple[dict[str, ColumnData], Sequence[Heading]]:
+    """The critical path by keys; with another GPU, the GPU time there."""
+    if other is None:
+        return path_by(model, ends[0], by), (*map(heading_of, by), *OF_PATH)
+    from fastprof.analysis.replay.other_gpu_report import times_by
+
+    return times_by(model, other, ends, by), (*map(heading_of, by), *OF_OTHER_GPU)
 
 
 def _of_changes(

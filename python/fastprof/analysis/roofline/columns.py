@@ -78,7 +78,14 @@ total                           4310     5165    566.8     113.3      159.8     
 """
 
 
-def _gpu(text: str) -> str:
+def gpu_name(text: str) -> str:
+    """The text of --gpu.
+
+    Raises
+    ------
+    ReportError
+        The table has no such GPU; the message names the nearest.
+    """
     from fastprof.model.devices import checked_gpu
 
     return checked_gpu(text)
@@ -125,7 +132,7 @@ ROOF: Final = Option(
 )
 PLOT: Final = Option("plot", "also draw a chart, needs matplotlib", "FILE.png|svg", checked_plot)
 PEAKS: Final = (
-    Option("gpu", "use this GPU's peaks; fastprof devices lists the names", "NAME", _gpu),
+    Option("gpu", "use this GPU's peaks; fastprof devices lists the names", "NAME", gpu_name),
     Option(
         "peak",
         "peaks in TFLOP/s and bandwidth in GB/s, e.g. bf16=312,fp32=19.5,bw=1555",

@@ -46,7 +46,8 @@ PRACTICAL: Final = (0.80, 0.90)
 # Copies that leave the memory of a GPU.
 _LEAVES: Final = frozenset({"HtoD", "DtoH", "HtoA", "AtoH", "HtoH", "PtoP"})
 _OF_DRIVER: Final = frozenset({"memcpy", "memset"})
-_N_TYPES, _N_CORES = 1 + len(COMPUTE_TYPES), 4
+_CORES: Final = (None, "0", "1", "-")
+_N_TYPES, _N_CORES = 1 + len(COMPUTE_TYPES), len(_CORES)
 _HELPER: Final = 2 * _N_TYPES * _N_CORES
 _NARROW: Final = frozenset({"fp16", "bf16", "fp8", "int8"})
 
@@ -272,7 +273,7 @@ def _codes(source: ReportCells | ProfileData) -> Int32:
     kinds, types, cores = (texts(source, name) for name in ("class", "compute_type", "tc"))
     product = np.array([*(value in PRODUCTS for value in kinds.values), False], np.int32)[kinds.ids]
     code: Int32 = (product * np.int32(_N_TYPES) + types.ids + np.int32(1)) * np.int32(_N_CORES)
-    core = np.array([*(("0", "1", "-").index(value) for value in cores.values), -1], np.int32)
+    core = np.array([*(_CORES.index(value) - 1 for value in cores.values), -1], np.int32)
     code += core[cores.ids] + np.int32(1)
     code[numbers(source, "helper") == 1] = _HELPER
     return code
@@ -325,21 +326,31 @@ def _at(
 
 
 def _peak(device: Device, code: int, share: float) -> float:
-    """The peak of the unit that runs kernels of a code.
-
-    Work of unknown type other than products runs as fp32. Products of 16 bits and fewer with an
-    inconclusive name are assumed to use tensor cores.
-    """
+    """The peak of the unit that runs kernels of a code; NaN if unknown."""
     if code == _HELPER:
         return np.nan
     rest, core = divmod(code, _N_CORES)
     product, type_ = divmod(rest, _N_TYPES)
-    name = COMPUTE_TYPES[type_ - 1] if type_ else None if product else "fp32"
+    unit = unit_of(COMPUTE_TYPES[type_ - 1] if type_ else None, _CORES[core], product == 1)
+    peak = device.peak(*unit) if unit else None
+    return np.nan if peak is None else peak * (share if unit and unit[1] else 1.0)
+
+
+def unit_of(
+    compute_type: str | None, cores: str | None, is_product: bool
+) -> tuple[str, bool] | None:
+    """The type of arithmetic, and whether tensor cores run it; None for products of unknown type.
+
+    Work of unknown type other than products runs as fp32. Products of 16 bits and fewer with an
+    inconclusive name are assumed to use tensor cores.
+
+    cores : the column `tc`: "1", "0", "-", or None
+    """
+    name = compute_type or (None if is_product else "fp32")
     if name is None:
-        return np.nan
-    uses_cores = core == 2 or (core == 0 and product == 1 and name in _NARROW) or name == "tf32"
-    peak = device.peak(name, uses_cores)
-    return np.nan if peak is None else peak * (share if uses_cores else 1.0)
+        return None
+    is_narrow = cores is None and is_product and name in _NARROW
+    return name, cores == "1" or is_narrow or name == "tf32"
 
 
 def _most(device: Device, code: int) -> float:

@@ -92,14 +92,14 @@ def least_ns_of_bytes(
     gpu : [rows], place in `gpus`
     is_gather : bool [rows], whether it may read the same bytes many times
     """
-    cache = np.array([_l2(device) for device in gpus])[gpu]
+    cache = np.array([l2_bytes(device) for device in gpus])[gpu]
     rate = np.array([device.bandwidth or LARGEST.bandwidth for device in gpus], np.float64)[gpu]
     cached = np.where(is_gather, bytes_, np.minimum(bytes_, cache))
     result: Floats64 = (cached / L2_RATE + (bytes_ - cached) / BOOST) / rate * 1e9
     return result
 
 
-def _l2(gpu: Device) -> float:
+def l2_bytes(gpu: Device) -> float:
     """The size of the L2 cache in bytes, at most."""
     capability = gpu.capability or ""
     sizes = (size for begin, size in _L2.items() if capability.startswith(begin))
