@@ -181,7 +181,9 @@ def annotate_layers(model: Module, name: str = "") -> Layers:
         handles.append(module.register_forward_pre_hook(Enter(_traced, _layer_marker(full))))
         handles.append(module.register_forward_hook(Leave(_traced), always_call=True))
     references = [(full, weakref.ref(module)) for full, module in names]
-    return Layers([*handles, GraphLayers(lambda: _alive_of(references))])
+    graphs = GraphLayers(lambda: _alive_of(references))
+    weakref.finalize(model, graphs.remove).atexit = False
+    return Layers([*handles, graphs])
 
 
 def _alive_of(
