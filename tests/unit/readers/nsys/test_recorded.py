@@ -112,17 +112,21 @@ def test_a_report_is_exported_and_read(recording, tmp_path, monkeypatch, capfd):
     assert "in mine" in out and "exported with" in err
 
 
-@pytest.mark.parametrize("form", ["parquetdir", "arrowdir"])
-def test_directories_of_tables_read_as_the_sqlite_export(recording, tmp_path, monkeypatch, form):
-    pytest.importorskip("pyarrow")
+@pytest.mark.parametrize("form", ["parquetdir", "arrowdir", "json", "jsonlines"])
+def test_other_exports_read_as_the_sqlite_export(recording, tmp_path, monkeypatch, form):
+    if form.endswith("dir"):
+        pytest.importorskip("pyarrow")
     monkeypatch.setenv("FASTPROF_CACHE", str(tmp_path / "cache"))
     output = nsys_tool.nsys(
         "export", "--type", form, "--output", str(tmp_path / "tables"), f"{recording}.nsys-rep"
     )
-    if not (tmp_path / "tables").is_dir():
+    if not (tmp_path / "tables").exists():
         pytest.skip(f"this nsys exports no {form}: {output[-200:]}")
     ours, expected = fastprof.open(tmp_path / "tables"), fastprof.open(f"{recording}.sqlite")
     assert ours.ranges.to_pandas().equals(expected.ranges.to_pandas())
     assert ours.os_calls.to_pandas().equals(expected.os_calls.to_pandas())
+    assert ours.cpu_samples.to_pandas().equals(expected.cpu_samples.to_pandas())
+    assert ours.cpu_switches.to_pandas().equals(expected.cpu_switches.to_pandas())
     assert ours.about.threads == expected.about.threads
+    assert ours.about.processes == expected.about.processes
     assert len(ours.ranges) > 10
