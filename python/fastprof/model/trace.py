@@ -49,7 +49,11 @@ MEMORY_KINDS = (
     *("", "pageable", "pinned", "device", "array", "managed", "device static", "managed static"),
     "host",
 )
-COPY_KINDS = ("", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP")
+# The last three are migrations of unified memory, which nsys numbers so (ENUM_CUDA_MEMCPY_OPER).
+COPY_KINDS = (
+    *("", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"),
+    *("unified HtoD", "unified DtoH", "unified DtoD"),
+)
 
 
 @dataclass()

@@ -313,7 +313,7 @@ def read_timeline(path: str | os.PathLike[str]) -> Recorded:
 def read_host_events(path: str | os.PathLike[str], name: str) -> RecordedEvents | None:
     """Read events that Nsight Systems records, and rocprofv3 as far as payloads; else None.
 
-    name : os_calls, cpu_samples, cpu_switches or payloads
+    name : os_calls, cpu_samples, cpu_switches, page_faults or payloads
 
     Raises
     ------

@@ -200,6 +200,14 @@ def switch_fields(pools: NsysPools) -> list[Field]:
     return [*event_fields(pools), Field("isSchedIn", I64)]
 
 
+def fault_fields(pools: NsysPools) -> list[Field]:
+    """Of page faults of the CPU in unified memory."""
+    return [
+        Field("start", I64, needed=True),
+        Field("globalPid", KEY, pool=pools.threads, needed=True),
+    ]
+
+
 def graph_node_fields(pools: NsysPools) -> list[Field]:
     return [
         Field("start", I64, needed=True),
