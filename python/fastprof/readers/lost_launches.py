@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastprof._core._take import take
-from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.arrays import Bools, Int32, Int64, rows_by
 from fastprof.model.trace import Activity, LostLaunches
 from fastprof.readers.graph_captures import EARLIEST, INSTANTIATES, graphs_of_calls
 
@@ -35,4 +35,26 @@ def lost_launches(
     else:  # older recorders leave out begin and end of captures
         rows = rows[start[rows] > start[meaning == INSTANTIATES].max(initial=EARLIEST)]
     rows = rows[np.argsort(start[rows], kind="stable")]
-    return LostLaunches(start[rows], take(process_of_thread, thread[rows]))
+    return LostLaunches(start[rows], take(process_of_thread, thread[rows]), thread[rows])
+
+
+def within_of_threads(thread: Int32, time: Int64, of: Int32, begin: Int64, end: Int64) -> Int64:
+    """The instants of threads that lie in at least one interval of their thread, ascending.
+
+    Parameters
+    ----------
+    thread, time : [instants]
+    of, begin, end : [intervals], the thread, and ns
+    """
+    inside = np.zeros(len(time), bool)
+    if len(of):
+        intervals = dict(rows_by(of))
+        for number, rows in rows_by(thread):
+            own = intervals.get(number)
+            if own is None:
+                continue
+            own = own[np.argsort(begin[own], kind="stable")]
+            last = np.maximum.accumulate(end[own])
+            place = np.searchsorted(begin[own], time[rows], "right") - 1
+            inside[rows] = (place >= 0) & (time[rows] < last[place])
+    return np.flatnonzero(inside)
