@@ -108,6 +108,11 @@ _LOST = {
     "nsys profile --cuda-flush-interval 1000",
     "kineto": "add a warmup step to the schedule, and call torch.cuda.synchronize() before the "
     "profiler stops",
+    "nvprof": "synchronize the GPU before the recording ends: call cudaProfilerStop after it",
+    **dict.fromkeys(
+        OF_AMD,
+        "synchronize the GPU before the recording ends, and let the program end by itself",
+    ),
 }
 _CALLERS = "keep the trace whole, or keep the events that enclose the part that is cut out of it"
 _GRAPHS = (

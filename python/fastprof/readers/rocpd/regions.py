@@ -15,9 +15,10 @@ from fastprof._core._take import take
 from fastprof._system.classes import dataclass
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.timeline import RecordedCalls
-from fastprof.model.trace import Kernels, RangeNames
+from fastprof.model.trace import Kernels, LostLaunches, RangeNames
 from fastprof.readers import trace_columns
 from fastprof.readers.cupti import WorkColumns
+from fastprof.readers.lost_launches import lost_calls
 from fastprof.readers.rocpd import schema
 from fastprof.readers.rocpd.events import Events
 from fastprof.readers.rocpd.places import Places
@@ -75,7 +76,8 @@ def read(
     """
     table = run.table(schema.REGIONS)
     parents = _parents(database, run, events)
-    reduced = _reducing(events, parents, works)
+    launching = _launching(database, run)
+    reduced = _reducing(events, parents, works, launching)
     rows, configs = scan(threads, table, schema.region_fields(), reduced)
     places.place(configs)
     own_names = texts(database, run, configs["name_id"])
@@ -100,24 +102,40 @@ def read(
     )
 
 
+def _launching(database: Database, run: Run) -> Int64:
+    """The ids of names of calls that launch kernels, or begin and end the capture of a graph."""
+    if run.table(schema.STRINGS) not in database.tables:
+        return np.empty(0, np.int64)
+    patterns = ("hip*Launch*Kernel*", "hip*StreamBeginCapture*", "hip*StreamEndCapture*")
+    where = " OR ".join(f"string GLOB '{pattern}'" for pattern in patterns)
+    rows = database.rows(f'SELECT id FROM "{run.table(schema.STRINGS)}" WHERE {where}')
+    return np.array([number for (number,) in rows if isinstance(number, int)], np.int64)
+
+
 def _reducing(
-    events: Events, parents: tuple[Int64, Int64], works: Sequence[WorkColumns] | None
-) -> Callable[[TableColumns], TableColumns]:
+    events: Events,
+    parents: tuple[Int64, Int64],
+    works: Sequence[WorkColumns] | None,
+    launching: Int64,
+) -> Callable[[TableColumns, TableColumns], TableColumns]:
     """What to keep of regions: all but most of the calls that launched none of this work.
 
     With calls of HSA, whose callers count as well, all.
+
+    launching : ids of names of calls to keep in any case
     """
     of_category = [schema.kind_of_category(text or "", None) for text in events.categories]
     is_call = np.array([*(kind in (CALL, SKIPPED) for kind in of_category), False], bool)
     if works is None or len(parents[0]):
-        return lambda columns: columns
+        return lambda columns, _: columns
     stacks = np.concatenate([work["correlationId"] for work, _ in works])
     join = _join.Join(np.zeros(len(stacks), np.int32), stacks)
 
-    def reduced(columns: TableColumns) -> TableColumns:
+    def reduced(columns: TableColumns, configs: TableColumns) -> TableColumns:
         row = events.rows(columns["event_id"])
         keep = ~is_call[take(events.category, row)]
         keep[join.matching(np.zeros(len(row), np.int32), events.stacks_of(row))] = True
+        keep |= np.isin(configs["name_id"], launching)[columns[TOGETHER]]
         kept = np.flatnonzero(keep)
         return {name: column[kept] for name, column in columns.items()}
 
@@ -250,6 +268,21 @@ class HostRows:
         kernels.launch = np.full(len(row), -1, np.int32)
         kernels.launch[is_known] = place
         return {name: self._rows[name][used] for name in ("start", "globalTid", "nameId")}
+
+    def lost(self, kernels: Kernels, strings: list[str | None]) -> LostLaunches:
+        """The calls that launched kernels which the database lacks; none if it has no kernels.
+
+        kernels : with the ids of their launches, after `launches`
+        """
+        if not len(kernels):
+            return LostLaunches()
+        rows = np.flatnonzero((self._rows["kind"] == CALL) & (self._rows["stack"] > 0))
+        names = ("nameId", "start", "globalTid", "stack")
+        name, start, thread, stack = (self._rows[column][rows] for column in names)
+        join = _join.Join(kernels.process, kernels.correlation)
+        worked = np.zeros(len(rows), bool)
+        worked[join.matching(take(self._process, thread), stack)] = True
+        return lost_calls(strings, name, start, thread, worked, self._process)
 
     def _launch_rows(
         self, kernels: Kernels, rows: npt.NDArray[np.intp], follow: bool = False

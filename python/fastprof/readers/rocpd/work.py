@@ -39,15 +39,16 @@ def scan(
     threads: BothThreads,
     table: str,
     fields: Sequence[Field],
-    reduced: Callable[[TableColumns], TableColumns] = lambda columns: columns,
+    reduced: Callable[[TableColumns, TableColumns], TableColumns] = lambda columns, _: columns,
 ) -> WorkColumns:
     """The rows of a table, and their distinct combinations of fields with `together`.
 
-    reduced : makes the columns of a piece to keep, on any thread
+    reduced : makes the columns of a piece to keep, on any thread, of all and the combinations
     """
 
     def convert(_: None, rows: TableRows) -> WorkColumns:
-        return WorkColumns(reduced(rows.columns()), rows.together())
+        columns, configs = rows.columns(), rows.together()
+        return WorkColumns(reduced(columns, configs), configs)
 
     works = threads.read(table, lambda: (None, fields), convert)
     n_configs = 0
