@@ -37,6 +37,7 @@ from fastprof.readers.graph_annotations import annotate, pairs_of_nodes
 from fastprof.readers.graph_captures import capture_names
 from fastprof.readers.kineto import event_columns, metadata
 from fastprof.readers.kineto.event_columns import KinetoFile
+from fastprof.readers.kineto.generate import add_iterations
 from fastprof.readers.kineto.graph_captures import captured_calls
 from fastprof.readers.kineto.timeline import KinetoThreads, api_calls, recorded
 from fastprof.readers.lost_launches import lost_launches, within_of_threads
@@ -79,6 +80,7 @@ def read(
             f"{file.name}: expected a trace of torch.profiler, found JSON without events; "
             "record one with torch.profiler.profile and export_chrome_trace"
         )
+    add_iterations(file)
     threads = KinetoThreads(file.tables)
     labels, label = labels_of(file)
     ranges, row_of_event = _read_ranges(file, threads, label)
