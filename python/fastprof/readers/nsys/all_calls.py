@@ -43,8 +43,6 @@ class ReadingAll(LaunchReading):
         process = take(np.array(results, np.int32), calls["globalTid"])
         self._launches = self._join.matching(process, calls["correlationId"])
         self._find_lost(np.array(results, np.int32))
-        known = [pools.threads.find(key) for key in self._own.threads.values().tolist()]
-        self.lost.thread = take(np.array(known, np.int32), self.lost.thread)
         self._ids = {
             "globalTid": self._interned("globalTid", self._own.threads, pools.threads),
             "nameId": self._interned("nameId", self._own.strings, pools.strings),
@@ -86,6 +84,8 @@ class ReadingAll(LaunchReading):
     ) -> Launches:
         """As in Reading."""
         launches = super().finish(pools, kernels, nodes)
+        known = [pools.threads.find(key) for key in self._own.threads.values().tolist()]
+        self.lost.thread = take(np.array(known, np.int32), self.lost.thread)
         rows = self._join.rows(kernels.process, kernels.correlation)
         self._of_kernel = take(self._launches.astype(np.int32), rows)
         return launches
