@@ -258,8 +258,15 @@ def _add_names(rows: _Rows, data: list[Any]) -> None:
 def _add_gpu_work(rows: _Rows, event: Event) -> None:
     for key, table in _OF_GPU.items():
         if key in event:
-            rows.add(table, {**event, **event[key]})
+            own = {**event, **event[key]}
+            for name in _OF_GRAPHS:
+                if not int(own.get(name, 0)):
+                    own.pop(name, None)  # 0 is none, which SQLite exports leave out
+            rows.add(table, own)
             return
+
+
+_OF_GRAPHS: Final = ("graphNodeId", "graphId")
 
 
 def _add_call(rows: _Rows, event: Event) -> None:

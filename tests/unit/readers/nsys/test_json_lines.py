@@ -110,6 +110,15 @@ def test_events_of_threads_processes_and_diagnostics(tmp_path):
     assert profile.api.to_pandas().name.tolist() == ["cudaLaunchKernel_v7000"]
 
 
+def test_kernels_outside_of_graphs_may_have_a_node_of_number_0(export, tmp_path):
+    lines = nsys_json.write(export, tmp_path / "net.json").read_text().splitlines()
+    objects = [json.loads(line) for line in lines if line]
+    for each in objects:
+        each.get("CudaEvent", {}).get("kernel", {}).update(graphNodeId="0", graphId=0)
+    (tmp_path / "zero.json").write_text("\n".join(map(json.dumps, objects)))
+    assert_same(tmp_path / "zero.json", export)
+
+
 def test_ids_beyond_signed_integers_are_read(tmp_path):
     path, thread = tmp_path / "net.json", global_tid(PID, 1) | 254 << 56
     path.write_text(lines_of({**RANGE, "NvtxEvent": RANGE["NvtxEvent"] | {"GlobalTid": thread}}))
