@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -456,6 +457,39 @@ def test_a_wait_for_the_gpu_or_another_thread_is_not_off_the_cpu(profile: Reader
     assert found == {
         "sync": 100, "other thread": 120, "off CPU": 30, "host-bound": 150, "launch latency": 10,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_off_cpu_is_what_counting_instants_says(profile: Reader, seed: int) -> None:
+    """Random operators, calls of the system and switches, by us, of the launching thread."""
+    choice = random.Random(seed)
+    instants = range(100, 500)
+    busy, called, out = (dict.fromkeys(instants, False) for _ in range(3))
+    export = export_with()
+
+    def intervals(marks: dict[int, bool]) -> list[tuple[int, int]]:
+        starts = sorted(choice.sample(range(100, 480), 6))
+        ends = [min(start + choice.randrange(5, 60), 500) for start in starts]
+        ends = [min(end, after) for end, after in zip(ends, [*starts[1:], 500], strict=True)]
+        pairs = [
+            (start, end - 1) for start, end in zip(starts, ends, strict=True) if end > start + 2
+        ]
+        for start, end in pairs:
+            marks.update(dict.fromkeys(range(start, end), True))
+        return pairs
+
+    for start, end in intervals(busy):
+        export.push_pop(start * US, end * US, "aten::sort, op_id = 7", tid=1)
+    for start, end in intervals(called):
+        export.row("OSRT_API", start=start * US, end=end * US, globalTid=global_tid(PID, 1),
+                   nameId=export.string("poll"))  # fmt: skip
+    switched(export, *intervals(out))
+    found = causes(profile(export))
+    expected = {
+        "operating system": sum(called[at] and not busy[at] for at in instants),
+        "off CPU": sum(out[at] and not called[at] for at in instants),
+    }
+    assert {name: found.get(name, 0) for name in expected} == expected
 
 
 def migrated(*faults: int) -> Export:
