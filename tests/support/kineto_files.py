@@ -47,8 +47,12 @@ class KinetoFile:
     def annotation(self, start: int, end: int, name: str, tid: Any = TID) -> KinetoFile:
         return self._span("user_annotation", start, end, name, tid, PID, {})
 
-    def python(self, start: int, end: int, name: str, tid: Any = TID) -> KinetoFile:
-        return self._span("python_function", start, end, name, tid, PID, {"Python id": 1})
+    def python(
+        self, start: int, end: int, name: str, tid: Any = TID,
+        *, number: int = 1, parent: int | None = None,
+    ) -> KinetoFile:  # fmt: skip
+        args = {"Python id": number} | ({} if parent is None else {"Python parent id": parent})
+        return self._span("python_function", start, end, name, tid, PID, args)
 
     def launch(
         self, start: int, end: int, corr: int, tid: Any = TID, name: str = "cudaLaunchKernel",

@@ -65,6 +65,8 @@ _TABLES = {
     "SAMPLING_CALLCHAINS": """
         id* symbol module kernelMode? thumbCode? unresolved? specialEntry? originalIP?
         unwindMethod? stackDepth*""",
+    "CUDA_UM_CPU_PAGE_FAULT_EVENTS": """
+        start globalPid address originalFaultPc? CpuInstruction module unresolvedFaultPc?""",
     "SCHED_EVENTS": "start cpu isSchedIn globalTid? threadState?@2022 threadBlock?@2022",
     "CUDA_GPU_MEMORY_USAGE_EVENTS": """@2021
         start globalPid deviceId contextId address pc bytes memKind memoryOperationType name:TEXT?

@@ -107,13 +107,13 @@ class NvprofFile:
 
     def launch(
         self, start: int, end: int, corr: int, tid: int, *, pid: int = PID, cbid: int = 211,
-        driver: bool = False,
+        driver: bool = False, result: int = 0,
     ) -> NvprofFile:  # fmt: skip
         """An API call. Thread ids are written as signed 32-bit numbers, as NVProf does."""
         signed = struct.unpack("<i", struct.pack("<I", tid & 0xFFFFFFFF))[0]
         table = f"CUPTI_ACTIVITY_KIND_{'DRIVER' if driver else 'RUNTIME'}"
         return self.row(table, cbid=cbid, start=start, end=end, processId=pid, threadId=signed,
-                        correlationId=corr)  # fmt: skip
+                        correlationId=corr, returnValue=result)  # fmt: skip
 
     def copy(self, start: int, end: int, corr: int, kind: int, n_bytes: int) -> NvprofFile:
         return self.row("CUPTI_ACTIVITY_KIND_MEMCPY", start=start, end=end, correlationId=corr,

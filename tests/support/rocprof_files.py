@@ -20,7 +20,10 @@ GPU, CPU = 502, 500  # handles of agents; those of further GPUs follow
 
 KINDS = {
     "NONE": [],
-    "HIP_RUNTIME_API": ["hipLaunchKernel", "hipMemcpyAsync", "hipDeviceSynchronize", "hipMalloc"],
+    "HIP_RUNTIME_API": [
+        *("hipLaunchKernel", "hipMemcpyAsync", "hipDeviceSynchronize", "hipMalloc"),
+        *("hipStreamBeginCapture", "hipStreamEndCapture"),
+    ],
     "HSA_CORE_API": ["hsa_init", "hsa_signal_wait_scacquire"],
     "RCCL_API": ["ncclAllReduce", "ncclGroupStart"],
     "MARKER_CORE_API": ["roctxMarkA", "roctxRangePushA", "roctxRangePop", "roctxRangeStartA"],

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._system.classes import dataclass
-from fastprof.model.arrays import Int32, Int64
+from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.metadata import About
 from fastprof.model.timeline import RecordedHost
 
@@ -49,7 +49,11 @@ MEMORY_KINDS = (
     *("", "pageable", "pinned", "device", "array", "managed", "device static", "managed static"),
     "host",
 )
-COPY_KINDS = ("", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP")
+# The last three are migrations of unified memory, which nsys numbers so (ENUM_CUDA_MEMCPY_OPER).
+COPY_KINDS = (
+    *("", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"),
+    *("unified HtoD", "unified DtoH", "unified DtoD"),
+)
 
 
 @dataclass()
@@ -129,13 +133,19 @@ class LostLaunches:
     ----------
     start : int64 [calls], ns
     process : int32 [calls], index into Trace.processes, -1 if unknown
+    thread : int32 [calls], index into Trace.threads, -1 if unknown or if it launched nothing else
     """
 
     start: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     process: Int32 = field(default_factory=lambda: np.empty(0, np.int32))
+    thread: Int32 = field(default_factory=lambda: np.empty(0, np.int32))
 
     def __len__(self) -> int:
         return len(self.start)
+
+    def take(self, wanted: Bools) -> LostLaunches:
+        """Some of them."""
+        return LostLaunches(self.start[wanted], self.process[wanted], self.thread[wanted])
 
 
 @dataclass()
@@ -275,6 +285,9 @@ class Trace:
     about: About = field(default_factory=lambda: About("unknown"))
     captured: Captured | None = None  # None if no graph was captured
     lost: LostLaunches = field(default_factory=LostLaunches)
+    # Launches in Python functions of which the file lacks the callers; ascending.
+    truncated: Int64 = field(default_factory=_no_int64)
+    open_ranges: int = 0  # ranges that were open when the recording ended
     appended: Appended = Appended()
     user_ranges: UserRanges = field(default_factory=UserRanges)  # may mark steps
     # Ranges of data loaders and optimizers, which may mark steps too.

@@ -21,6 +21,7 @@ from fastprof.model.trace import Activity, Trace
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.calls import ANNOUNCED, CallsOfKernels, Named
 from fastprof.profile.program import TORCH, TRAINING, Program, program_of
+from fastprof.profile.steps.losses import ranges_without_work
 
 NO_SHAPES = "its range has no shapes (record_shapes=True records them)"
 SHAPES_MISSING = "its range has no shapes, though record_shapes was on"
@@ -296,6 +297,12 @@ class Contents:
         Number of API calls that launched work.
     lost_launches : int
         Number of further calls, which launched kernels that are not in the file.
+    truncated_stacks : int
+        Number of launches in Python functions whose callers are not in the file.
+    ranges_without_work : int
+        Number of the user's ranges that launch work, of which none is in the file.
+    open_ranges : int
+        Number of ranges that were open when the recording ended.
     ranges : dict of str to int, or None
         Number of ranges by kind: operators, annotations, layers, user, python; phases (ranges
         that end on another thread). Only kinds that occur.
@@ -312,6 +319,9 @@ class Contents:
     threads: int
     launches: int | None
     lost_launches: int
+    truncated_stacks: int
+    ranges_without_work: int
+    open_ranges: int
     ranges: dict[str, int] | None
     shapes: bool
     types: bool
@@ -344,6 +354,9 @@ def contents_of(trace: Trace, attribution: Attribution) -> Contents:
         threads=len(trace.threads) - appended.threads,
         launches=int(np.count_nonzero(is_used[:-1])),
         lost_launches=len(trace.lost),
+        truncated_stacks=len(trace.truncated),
+        ranges_without_work=ranges_without_work(trace),
+        open_ranges=trace.open_ranges,
         ranges=_ranges(trace, attribution.meanings, counts.tolist()),
         shapes=shapes,
         types=types,
@@ -381,6 +394,9 @@ def contents_of_lines(columns: dict[str, Any], calls: CallsOfKernels) -> Content
         threads=len(_counts(columns["tid"].values, ones)),
         launches=None,
         lost_launches=0,
+        truncated_stacks=0,
+        ranges_without_work=0,
+        open_ranges=0,
         ranges=None,
         shapes=shapes,
         types=types,

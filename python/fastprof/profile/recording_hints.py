@@ -8,7 +8,7 @@ from fastprof.model.metadata import OF_AMD, About
 from fastprof.profile.coverage import Contents, Coverage, Without
 from fastprof.profile.program import CUDA, HIP, SERVING, WITH_OPERATORS
 
-LOST = "lost work"
+LOST, TRUNCATED = "lost work", "cut stacks"
 
 # Smaller shares of the GPU time print as 0.0 %.
 _NEGLIGIBLE = 0.0005
@@ -108,7 +108,13 @@ _LOST = {
     "nsys profile --cuda-flush-interval 1000",
     "kineto": "add a warmup step to the schedule, and call torch.cuda.synchronize() before the "
     "profiler stops",
+    "nvprof": "synchronize the GPU before the recording ends: call cudaProfilerStop after it",
+    **dict.fromkeys(
+        OF_AMD,
+        "synchronize the GPU before the recording ends, and let the program end by itself",
+    ),
 }
+_CALLERS = "keep the trace whole, or keep the events that enclose the part that is cut out of it"
 _GRAPHS = (
     "in CUDA graphs recorded without their kernels: record with --cuda-graph-trace=node, and "
     "include the capture of the graph"
@@ -155,6 +161,9 @@ def advice(about: About, contents: Contents, coverage: Coverage) -> dict[str, li
     if contents.lost_launches and about.format in _LOST:
         n = contents.lost_launches
         result[LOST] = [f"{n} launches without their GPU work: {_LOST[about.format]}"]
+    if contents.truncated_stacks:
+        n = contents.truncated_stacks
+        result[TRUNCATED] = [f"{n} launches lack the callers of their functions: {_CALLERS}"]
     if contents.shapes and not contents.types and about.format in _MISSING:
         result["types"] = [_MISSING[about.format]["types"]]
     if about.format == "dict":

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastprof._system import memory
 from fastprof._system.classes import dataclass
+from fastprof._system.regex import regex
 from fastprof.errors import BadInputError
 from fastprof.model.timeline import GpuSamples, Recorded, RecordedEvents
 from fastprof.model.trace import Recording
@@ -33,6 +34,10 @@ _REPORT_SUFFIXES = (".nsys-rep", ".qdrep")
 _GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _ROCPROF_KEY = b'"rocprofiler-sdk-tool"'
+# The first object of a JSON export of nsys: strings, a string, or an event.
+_NSYS_JSON = regex(
+    rb'\{\s*"(?:data"\s*:\s*\[\s*"|type"\s*:\s*"String"|Type"\s*:\s*\d+\s*,\s*"\w+")'
+)
 _HEAD_SIZE = 4096
 
 
@@ -42,6 +47,7 @@ class FileFormat(Enum):
     DICT_LINES = "dict lines"
     NSYS_REPORT = "Nsight Systems report"
     NSYS_DIRECTORY = "Nsight Systems export as Parquet or Arrow files"
+    NSYS_JSON = "Nsight Systems export as JSON"
     SQLITE = "SQLite database"
     JSON = "trace of torch.profiler"
     GZIP_JSON = "compressed trace of torch.profiler"
@@ -68,19 +74,23 @@ class InputFile:
         return self.head.startswith(_GZIP_MAGIC)
 
     def exported(self, progress: Progress | None = None) -> tuple[InputFile, list[str]]:
-        """The SQLite export of a report or directory of Nsight Systems, and notices for the user.
+        """The SQLite export of a report, directory or JSON of Nsight Systems, and notices.
 
         Of other formats, the file itself.
 
         Raises
         ------
         BadInputError
-            The report cannot be exported, or a file of the directory is damaged.
+            The report cannot be exported, or a file of the directory or the JSON is damaged.
         """
         if self.format is FileFormat.NSYS_DIRECTORY:
             from fastprof.readers.nsys.directory import export as export_directory
 
             path, notices = export_directory(self.path, progress)
+        elif self.format is FileFormat.NSYS_JSON:
+            from fastprof.readers.nsys.json_lines import export as export_json
+
+            path, notices = export_json(self.path, progress)
         elif self.format is FileFormat.NSYS_REPORT:
             from fastprof.readers.nsys.report import export
 
@@ -146,7 +156,7 @@ def _format_of(head: bytes, name: str) -> FileFormat | None:
 
 
 def _json_format(head: bytes, other: FileFormat) -> FileFormat:
-    """The format of JSON text, by its first key: that of rocprofv3, or else `other`."""
+    """The format of JSON text, by its first key: that of rocprofv3, nsys, or else `other`."""
     if head.startswith(_GZIP_MAGIC):
         import zlib
 
@@ -155,8 +165,9 @@ def _json_format(head: bytes, other: FileFormat) -> FileFormat:
         except zlib.error:
             return other
     begin = head.removeprefix(_BYTE_ORDER_MARK).lstrip()
-    is_rocprof = begin[:1] == b"{" and begin[1:].lstrip().startswith(_ROCPROF_KEY)
-    return FileFormat.ROCPROF_JSON if is_rocprof else other
+    if begin[:1] == b"{" and begin[1:].lstrip().startswith(_ROCPROF_KEY):
+        return FileFormat.ROCPROF_JSON
+    return FileFormat.NSYS_JSON if _NSYS_JSON.match(begin) else other
 
 
 def read_head(path: str | os.PathLike[str]) -> bytes:
@@ -302,7 +313,7 @@ def read_timeline(path: str | os.PathLike[str]) -> Recorded:
 def read_host_events(path: str | os.PathLike[str], name: str) -> RecordedEvents | None:
     """Read events that Nsight Systems records, and rocprofv3 as far as payloads; else None.
 
-    name : os_calls, cpu_samples, cpu_switches or payloads
+    name : os_calls, cpu_samples, cpu_switches, page_faults or payloads
 
     Raises
     ------

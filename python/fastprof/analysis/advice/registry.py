@@ -26,6 +26,7 @@ _BUILT_IN: Final = {
     "host-bound": "idle",
     "garbage-collection": "idle",
     "gil": "idle",
+    "off-cpu": "idle",
     "graph-gaps": "idle",
     "queued-gaps": "idle",
     "alloc": "capture",

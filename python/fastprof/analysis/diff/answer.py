@@ -12,6 +12,7 @@ import numpy.typing as npt
 from fastprof.analysis.diff.confidence import LEVEL, NOT_JUDGED
 from fastprof.analysis.diff.side import Side
 from fastprof.analysis.diff.waterfall import CALLS, STEPS, Waterfall
+from fastprof.analysis.steps.windows import OTHER_CLOCK
 from fastprof.model.numbers import quantity, scale_of
 
 _TIMES: Final = {
@@ -22,7 +23,6 @@ _TIMES: Final = {
     "sync_ns": "host in synchronisation",
 }
 _MOST_NAMES: Final = 3
-_OTHER_CLOCK: Final = 0.03  # a smaller difference of clocks is noise
 
 
 def lines(waterfall: Waterfall) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ def clock_text(before: float, after: float) -> str:
     """Both clocks, and what that means for the time of kernels."""
     change = after / before - 1
     text = f"{quantity(before, 'hz')} -> {quantity(after, 'hz')} ({change:+.1%})"
-    if abs(change) < _OTHER_CLOCK:
+    if abs(change) < OTHER_CLOCK:
         return text
     return f"{text}: compute-bound kernels take {before / after - 1:+.0%} time from the clock alone"
 

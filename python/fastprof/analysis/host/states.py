@@ -261,29 +261,32 @@ def _last(instances: Instances) -> int:
     return int(instances.end[instances.end != NEVER].max(initial=0))
 
 
-# A thread; all threads of its process; those, and the thread in the operating system.
-Which = Literal["own", "process", "system"]
+# Operators and API calls of a thread, with its states; these states; operators, API calls and
+# states of all threads of its process; its calls of the operating system; when it does not run.
+Which = Literal["own", "states", "process", "system", "off"]
 
 
 def system_waits(profile: ProfileData) -> ThreadEvents:
-    """When threads are in functions of the operating system (rows of `profile.os_calls`), or
-    switched out.
+    """When threads are in functions of the operating system, or switched out.
 
     Empty if the trace records neither; nsys does with `--trace osrt` and `--cpuctxsw`.
     """
+    return in_order([kept(profile, system_calls), kept(profile, switched_out)])
+
+
+def system_calls(profile: ProfileData) -> ThreadEvents:
+    """When threads are in functions of the operating system: rows of `profile.os_calls`."""
     calls = profile.os_calls
-    rows = np.arange(len(calls))
-    of_calls = ThreadEvents(calls.thread, calls.start, calls.end, rows)
-    return in_order([of_calls, _switched_out(profile)])
+    return in_order([ThreadEvents(calls.thread, calls.start, calls.end, np.arange(len(calls)))])
 
 
-def _switched_out(profile: ProfileData) -> ThreadEvents:
+def switched_out(profile: ProfileData) -> ThreadEvents:
     """From where each thread ceased to run to where it ran again."""
     switches = profile.cpu_switches
     order = np.argsort(switches.thread, kind="stable")
     thread, start = switches.thread[order], switches.start[order]
     is_out = switches.name.fits(lambda name: name == "out")[order]
-    out = is_out[:-1] & (thread[1:] == thread[:-1])
+    out = is_out[:-1] & ~is_out[1:] & (thread[1:] == thread[:-1])  # else a switch is lost
     rows = np.flatnonzero(out)
     return in_order(
         [ThreadEvents(thread[rows], start[rows], start[rows + 1], np.full(len(rows), -1))]
@@ -322,10 +325,12 @@ class HostActivity:
     Python functions and the user's own ranges do not count: a thread that waits for another one is
     inside them too. Windows of time must not overlap.
 
-    system : see `system_waits`
+    system, off : see `system_calls` and `switched_out`
     """
 
-    def __init__(self, profile: ProfileData, states: HostStates, system: ThreadEvents) -> None:
+    def __init__(
+        self, profile: ProfileData, states: HostStates, system: ThreadEvents, off: ThreadEvents
+    ) -> None:
         ranges, api = profile.ranges, profile.api
         none = np.empty(0, np.int64)
         self._ranges = ThreadEvents(ranges.thread, ranges.start, ranges.end, none)
@@ -335,7 +340,9 @@ class HostActivity:
         self._events = [calls, *states.events]
         _, process = np.unique(api.threads.pid, return_inverse=True)
         self._process = process.astype(np.int32)
-        self._system = grouped(system.thread, system.start, system.end)
+        self._system, self._off = (
+            grouped(each.thread, each.start, each.end) for each in (system, off)
+        )
 
     def _by(self, group: Int32) -> list[Grouped]:
         """When groups of threads are active; group : int32 [threads]"""
@@ -359,15 +366,12 @@ class HostActivity:
             np.minimum.at(result, pieces.window[is_active], pieces.start[is_active])
         return result
 
-    def covered(self, which: Which, thread: Int32, begin: Int64, end: Int64) -> Int64:
-        """ns [windows] during which the thread, or others, are active."""
-        if which == "own":
-            pieces = [_within(each, thread, begin, end) for each in self._own]
-        else:
-            process = take(self._process, thread)
-            pieces = [_within(each, process, begin, end) for each in self._of_process]
-        if which == "system":
-            pieces.append(_within(self._system, thread, begin, end))
+    def covered(self, thread: Int32, begin: Int64, end: Int64, *which: Which) -> Int64:
+        """ns [windows] during which at least one of `which` is the case for the thread."""
+        pieces: list[_Pieces] = []
+        for each in which:
+            of = take(self._process, thread) if each == "process" else thread
+            pieces += [_within(some, of, begin, end) for some in self._grouped(each)]
         window, start, until = map(np.concatenate, zip(*pieces, strict=True))
         order = np.lexsort((start, begin[window]))  # windows do not overlap
         window, start, until = window[order], start[order], until[order]
@@ -378,5 +382,13 @@ class HostActivity:
         np.add.at(result, window, busy)
         return result
 
+    def _grouped(self, which: Which) -> list[Grouped]:
+        if which == "process":
+            return self._of_process
+        if which in ("system", "off"):
+            return [self._system if which == "system" else self._off]
+        return self._own if which == "own" else self._own[_STATES:]
 
+
+_STATES: Final = 2  # the first of the states among the events of `HostActivity`
 _OPERATORS = (Kind.TORCH, Kind.ARGUMENT)

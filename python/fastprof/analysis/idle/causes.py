@@ -13,9 +13,17 @@ from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple
 from fastprof._system.threads import computed_once
 from fastprof.analysis.gpu_work import Gaps
-from fastprof.analysis.grouping import numbers
+from fastprof.analysis.grouping import numbers, texts
 from fastprof.analysis.host.events import ThreadEvents
-from fastprof.analysis.host.states import HostActivity, HostStates, State, host_states, system_waits
+from fastprof.analysis.host.states import (
+    HostActivity,
+    HostStates,
+    State,
+    Which,
+    host_states,
+    switched_out,
+    system_calls,
+)
 from fastprof.model.arrays import Bools, Int32, Int64, UInt8
 from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.data import ProfileData, kept
@@ -36,18 +44,21 @@ class Cause(IntEnum):
     GIL = State.GIL
     OTHER_THREAD = 10
     SYSTEM = 11
-    LAUNCH_BOUND = 12
-    HOST_BOUND = 13
-    LATENCY = 14
-    DEPENDENCY = 15
-    UNKNOWN = 16
-    SHORT = 17  # gaps that are too short to be examined
+    OFF_CPU = 12
+    LAUNCH_BOUND = 13
+    HOST_BOUND = 14
+    LATENCY = 15
+    DEPENDENCY = 16
+    UNKNOWN = 17
+    PAGE_FAULT = 18
+    SHORT = 19  # gaps that are too short to be examined
 
 
 CAUSES: Final = (
     "data loading", "JIT compilation", "code loading", "creation", "allocation", "deallocation",
     "blocking copy", "sync", "garbage collection", "GIL", "other thread", "operating system",
-    "launch-bound", "host-bound", "launch latency", "dependency", "unknown", "short gaps",
+    "off CPU", "launch-bound", "host-bound", "launch latency", "dependency", "unknown",
+    "page fault", "short gaps",
 )  # fmt: skip
 
 _LATENCY_NS: Final = 30_000  # the GPU begins work sooner after its launch
@@ -72,12 +83,17 @@ class Host:
     @computed_once
     def system(self) -> ThreadEvents:
         """Waits in the operating system. Reads the file again."""
-        return kept(self.profile, system_waits)
+        return kept(self.profile, system_calls)
+
+    @computed_once
+    def off(self) -> ThreadEvents:
+        """When threads do not run. Reads the file again."""
+        return kept(self.profile, switched_out)
 
     @computed_once
     def activity(self) -> HostActivity:
         """When each thread is active. Takes longer than the other ones, and is seldom needed."""
-        return HostActivity(self.profile, self.states, self.system)
+        return HostActivity(self.profile, self.states, self.system, self.off)
 
 
 class Parts(NamedTuple):
@@ -161,6 +177,7 @@ def _split(gaps: Gaps, host: Host) -> Split:
     other = np.full(len(begin), -1, np.int32)
     other[rows] = _of_host(host, ns, late)
     ns[~known, Cause.UNKNOWN] = (end - begin)[~known]
+    _of_faults(profile, ns, gaps, np.flatnonzero(~known))
     main, place = ns.argmax(axis=1), np.flatnonzero(ns)
     parts = Parts(
         (place // len(Cause)).astype(np.int32),
@@ -192,6 +209,28 @@ def _of_call(host: Host, ns: Int64, gaps: Gaps, called: Int64, returned: Int64) 
     inside = host.states.covered(api.thread[call], called[rows], returned[rows])
     ns[rows, : len(State)] += inside
     ns[rows, Cause.LATENCY] += spent - inside.sum(axis=1)
+
+
+def _of_faults(profile: ProfileData, ns: Int64, gaps: Gaps, rows: Int64) -> None:
+    """The time from a page fault of the CPU to the migration of unified memory that ends the gap.
+
+    rows : gaps whose next work has no launch; migrations have none
+    """
+    kind = texts(profile, "copy_direction")
+    moves = kind.fits(lambda each: each.startswith("unified"))
+    rows = rows[moves[gaps.after[rows]]]
+    if not len(rows):
+        return
+    faults = profile.source.host_events("page_faults")
+    pid = take(faults.threads.pid, faults.thread)
+    of_work = numbers(profile, "pid")[gaps.after[rows]]
+    for process in np.intersect1d(pid, of_work).tolist():
+        own, times = rows[of_work == process], np.sort(faults.start[pid == process])
+        first = np.searchsorted(times, gaps.start[own])
+        since = np.append(times, NEVER)[first]
+        spent = np.maximum(gaps.end[own] - since, 0)
+        ns[own, Cause.PAGE_FAULT] = spent
+        ns[own, Cause.UNKNOWN] -= spent
 
 
 class _Late(NamedTuple):
@@ -229,6 +268,8 @@ def _of_host(host: Host, ns: Int64, late: _Late) -> Int32:
         rest[rows] -= result
     if len(host.system.thread):
         rest -= _of_system(host.activity, ns, late)
+    if len(host.off.thread):
+        rest -= _off_cpu(host.activity, ns, late, rest)
     for thread in (late.thread, other):
         state, resumes = _waited(host.states, late, thread)
         resumes = np.minimum(resumes, rest)
@@ -276,7 +317,7 @@ def _of_others(host: Host, ns: Int64, late: _Late) -> tuple[Int64, Int32]:
     inside = host.states.covered(other, late.begin, begin)
     ns[late.rows, : len(State)] += inside
     window = late.thread, late.begin, late.end
-    active = activity.covered("process", *window) - activity.covered("own", *window)
+    active = activity.covered(*window, "process") - activity.covered(*window, "own")
     spent = np.maximum(active, inside.sum(axis=1))
     ns[late.rows, Cause.OTHER_THREAD] += spent - inside.sum(axis=1)
     return spent, other
@@ -285,8 +326,27 @@ def _of_others(host: Host, ns: Int64, late: _Late) -> tuple[Int64, Int32]:
 def _of_system(activity: HostActivity, ns: Int64, late: _Late) -> Int64:
     """The rest of the time during which the launching thread is in the operating system."""
     window = late.thread, late.begin, late.end
-    result = activity.covered("system", *window) - activity.covered("process", *window)
+    result = activity.covered(*window, "process", "system") - activity.covered(*window, "process")
     ns[late.rows, Cause.SYSTEM] += result
+    return result
+
+
+def _off_cpu(activity: HostActivity, ns: Int64, late: _Late, rest: Int64) -> Int64:
+    """The rest of the time during which the launching thread does not run; at most `rest`.
+
+    It is in no call of the operating system, and in no state that explains the wait: the thread is
+    inside operators or API calls, or no thread of its process is.
+    """
+
+    def covered(*which: Which) -> Int64:
+        return activity.covered(late.thread, late.begin, late.end, *which)
+
+    alone = covered("process", "system", "off") - covered("process", "system")
+    # |A - X and B - X| = |A or X| + |B or X| - |A or B or X| - |X|
+    inside = covered("own", "system") + covered("states", "system", "off")
+    inside -= covered("own", "system", "off") + covered("states", "system")
+    result = np.minimum(alone + inside, rest)
+    ns[late.rows, Cause.OFF_CPU] += result
     return result
 
 

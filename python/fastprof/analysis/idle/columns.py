@@ -105,6 +105,8 @@ BEFORE_LAUNCH: Final = {
     "GIL": "waits for Python's interpreter lock (nsys --trace python-gil)",
     "other thread": "idle, while another thread of the process is active",
     "operating system": "waits in the operating system (nsys --trace osrt)",
+    "off CPU": "does not run, in no such wait: preempted, stopped, in a page fault (nsys "
+    "--cpuctxsw; with --trace osrt, waits in the operating system are told from it)",
     "launch-bound": "Python and operators, in gaps under 50 us",
     "host-bound": "Python and operators, in longer gaps",
 }
@@ -113,6 +115,8 @@ FROM_LAUNCH: Final = {
     "launch latency": "the GPU begins",
     "dependency": "queued: waits for an event, a copy or other work",
     "unknown": "the launch is not in the file",
+    "page fault": "the CPU touched unified memory, which moves then (nsys "
+    "--cuda-um-cpu-page-faults=true)",
 }
 
 

@@ -17,7 +17,7 @@ from fastprof.analysis.host.compilations import compilation_lines
 from fastprof.analysis.idle.causes import CAUSES, Cause
 from fastprof.analysis.idle.columns import BY, COLUMNS, OF_GAPS
 from fastprof.analysis.idle.gaps import PLACES, Examined, examine, places_of
-from fastprof.analysis.idle.text import notes, overview
+from fastprof.analysis.idle.text import clock_lines, notes, overview
 from fastprof.analysis.recorder import recorder_lines
 from fastprof.errors import ReportError
 from fastprof.model.arrays import Int32, Int64, unique
@@ -77,6 +77,7 @@ def idle(
     own = (
         *notes(profile, examined.causes.n_late),
         *compilation_lines(profile),
+        *clock_lines(profile, steps),
         *recorder_lines(profile, profile.find_steps(steps)),
     )
     return replace(table, lead=(*left_out(profile), *lines), facts=facts, notes=own)

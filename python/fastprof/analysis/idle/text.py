@@ -8,6 +8,8 @@ import numpy as np
 
 from fastprof.analysis.gpu_work import TimeLine, time_lines
 from fastprof.analysis.grouping import numbers, texts
+from fastprof.analysis.steps.windows import OTHER_CLOCK, gpu_counters, windows_of
+from fastprof.model.arrays import unique
 from fastprof.model.numbers import quantity
 from fastprof.model.trace import NO_TIME
 from fastprof.profile.api_classes import COPY as COPY_CALL
@@ -17,6 +19,8 @@ from fastprof.profile.recording_hints import advice_on, recorder_of_calls
 _STARVED_NS: Final = 10_000  # a launch that the GPU begins sooner was not queued ahead of time
 
 _MOST_GPUS: Final = 8
+_FEWEST_STEPS: Final = 3  # of which one can differ from the others
+_MOST_STEPS: Final = 4  # that a line names
 
 
 def overview(profile: ProfileData) -> tuple[tuple[str, ...], dict[str, Any]]:
@@ -63,6 +67,33 @@ def _line(device: int, found: dict[str, Any]) -> str:
     gpu = f"GPU {device}" if device >= 0 else "GPU not recorded"
     idle = f"idle {quantity(found['idle_ns'], 'ns')}, {found['idle_ns'] / max(span, 1):.1%}"
     return f"{gpu}, {quantity(span, 'ns')}: {', '.join([*shown, idle])}"
+
+
+def clock_lines(profile: ProfileData, steps: str | None) -> tuple[str, ...]:
+    """A line on steps in which the SMs ran slower: their kernels take longer, not their gaps.
+
+    Empty without samples of the clock (nsys --gpu-metrics-devices).
+    """
+    if profile.about.format != "nsys" or profile.source.gpu_samples() is None:
+        return ()
+    kernel_steps = profile.find_steps(steps)
+    windows = windows_of(profile, kernel_steps)
+    clocks = gpu_counters(profile, windows)["sm_clock_hz"]
+    known = windows.is_known & ~np.isnan(clocks)
+    if kernel_steps.unit != "step" or np.count_nonzero(known) < _FEWEST_STEPS:
+        return ()
+    usual = np.median(clocks[known])
+    slow = known & (clocks < (1 - OTHER_CLOCK) * usual)
+    if not slow.any():
+        return ()
+    numbers_of_slow = unique(kernel_steps.number[windows.step[slow]]).tolist()
+    few = len(numbers_of_slow) <= _MOST_STEPS
+    named = ", ".join(map(str, numbers_of_slow)) if few else f"{len(numbers_of_slow)} steps"
+    where = f"step{'s' * (len(numbers_of_slow) > 1)} {named}" if few else named
+    return (
+        f"the SM clock is {quantity(float(clocks[slow].mean()), 'hz')} in {where}, usually "
+        f"{quantity(float(usual), 'hz')}: kernels take longer there, which is no idle time",
+    )
 
 
 def starved_share(profile: ProfileData) -> float | None:

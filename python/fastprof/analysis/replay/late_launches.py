@@ -18,7 +18,8 @@ from fastprof.model.arrays import Bools, Int32, Int64
 
 # Causes in no `State`: the host prepares the launch, or the launch takes a while to begin.
 _CAUSES: Final = (
-    Cause.OTHER_THREAD, Cause.SYSTEM, Cause.LAUNCH_BOUND, Cause.HOST_BOUND, Cause.LATENCY,
+    Cause.OTHER_THREAD, Cause.SYSTEM, Cause.OFF_CPU, Cause.LAUNCH_BOUND, Cause.HOST_BOUND,
+    Cause.LATENCY,
 )  # fmt: skip
 
 

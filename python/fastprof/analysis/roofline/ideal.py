@@ -44,7 +44,9 @@ PRACTICAL: Final = (0.80, 0.90)
 """The best shares of the tensor-core peak and of the bandwidth in real traces."""
 
 # Copies that leave the memory of a GPU.
-_LEAVES: Final = frozenset({"HtoD", "DtoH", "HtoA", "AtoH", "HtoH", "PtoP"})
+_LEAVES: Final = frozenset(
+    {"HtoD", "DtoH", "HtoA", "AtoH", "HtoH", "PtoP", "unified HtoD", "unified DtoH"}
+)
 _OF_DRIVER: Final = frozenset({"memcpy", "memset"})
 _CORES: Final = (None, "0", "1", "-")
 _N_TYPES, _N_CORES = 1 + len(COMPUTE_TYPES), len(_CORES)

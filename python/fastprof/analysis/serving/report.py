@@ -133,7 +133,8 @@ def serving_work(profile: ProfileData) -> ServingWork | str:
 NO_ITERATIONS: Final = (
     "no iterations of a serving engine: the trace has none of the ranges that vLLM, SGLang and "
     "TensorRT-LLM open around each (execute_context_..., step[DECODE ...], [Executor] "
-    "_forward_step ...); fastprof summary --by stage tells stages from functions and kernels"
+    "_forward_step ...), nor stacks of transformers' generate; fastprof summary --by stage tells "
+    "stages from functions and kernels"
 )
 
 

@@ -64,15 +64,20 @@ def _operations(profile: ProfileData) -> Values:
     """[kernels] nsys's name of each copy and memset, unknown for kernels."""
     if "copy_direction" not in profile.names:
         return Values(np.full(len(profile), -1, np.int32), [])
-    directions = texts(profile, "copy_direction").mapped(
-        lambda text: f"[CUDA memcpy {_PLACES[text[0]]}-to-{_PLACES[text[-1]]}]"
-    )
+    directions = texts(profile, "copy_direction").mapped(_operation)
     names = [*directions.values, "[CUDA memcpy Unknown]", "[CUDA memset]"]
     unknown = np.int32(len(directions.values))
     copies = np.where(directions.ids >= 0, directions.ids, unknown)
     ids = np.where(is_of_kinds(profile, "memset"), unknown + np.int32(1), copies)
     ids[~in_part_of_kinds(profile, "memcpy", "memset")] = -1
     return Values(ids.astype(np.int32), names)
+
+
+def _operation(direction: str) -> str:
+    """nsys's name of a copy: HtoD, unified HtoD."""
+    unified = "Unified " if direction.startswith("unified ") else ""
+    ends = direction.removeprefix("unified ")
+    return f"[CUDA memcpy {unified}{_PLACES[ends[0]]}-to-{_PLACES[ends[-1]]}]"
 
 
 def _all_of(values: Values) -> Values:

@@ -27,6 +27,7 @@ from fastprof.analysis.selection import selected
 from fastprof.analysis.steps.columns import COLUMNS, CUT, LOST, NO_WORK, OUTLIER, SLOW, WARM_UP
 from fastprof.analysis.steps.windows import (
     HOST_TIMES,
+    OTHER_CLOCK,
     ProcessLane,
     Windows,
     gpu_counters,
@@ -297,7 +298,7 @@ def outlier_lines(
 def _clock(outlier: Outlier, clocks: Floats64) -> Iterator[str]:
     """The clock of the SMs, if it differs from that of the other steps."""
     own, others = clocks[outlier.rows].mean(), clocks[outlier.normal].mean()
-    if abs(own - others) >= _OTHER_CLOCK * others:
+    if abs(own - others) >= OTHER_CLOCK * others:
         way = "below" if own < others else "above"
         yield (
             f"SM clock {quantity(own, 'hz')}, {abs(own / others - 1):.0%} {way} that of the others"
@@ -358,7 +359,6 @@ PARTS: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "id
 
 LEAST_STEPS: Final = 3  # steps
 _SHARE: Final = 0.1  # of the median
-_OTHER_CLOCK: Final = 0.03  # a smaller difference of clocks is noise
 _DEVIATIONS: Final = 5  # median absolute deviations
 _MOST_SHARE: Final = 1 / 3  # of the steps; more are no exceptions
 _MOST_OPS: Final = 3

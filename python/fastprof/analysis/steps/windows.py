@@ -378,6 +378,7 @@ def host_times(profile: ProfileData, windows: Windows, steps: StepsOfKernels) ->
     return result
 
 
+OTHER_CLOCK: Final = 0.03  # a smaller difference of clocks is noise
 _SUMS_AT_ONCE: Final = 1 << 16  # windows of threads
 
 

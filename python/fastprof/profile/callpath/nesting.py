@@ -16,7 +16,7 @@ from fastprof._system.classes import dataclass
 from fastprof._system.threads import SecondThread
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.markers import Meaning, read, read_event
-from fastprof.model.trace import OF_EVENT, OF_TORCH, Recording, Trace, label_text
+from fastprof.model.trace import NEVER, OF_EVENT, OF_TORCH, Recording, Trace, label_text
 from fastprof.profile.callpath import autograd_threads
 from fastprof.profile.callpath import autograd_threads as callers
 from fastprof.profile.steps.marked import profiler_steps, step_marks, user_ranges
@@ -93,6 +93,7 @@ def nest(recording: Recording) -> Nesting:
     trace = recording.without_ranges()
     trace.about = replace(trace.about, steps=profiler_steps(recording, meanings))
     trace.user_ranges, trace.step_marks = users, marks
+    trace.open_ranges = int(np.count_nonzero(ranges.end == NEVER))
     return Nesting(
         trace=trace,
         ranges=NestedRanges(

@@ -11,6 +11,7 @@
 | TensorRT-LLM | `[Executor] _forward_step 7: 2 ctx reqs, 30 gen reqs` | PyTorch backend |
 | TensorRT-LLM | `_sample_async`, `_prepare_draft_batch`, `_send_disagg_ctx_cache` | the same |
 | transformers | functions of `generation/utils.py`, with recorded stacks only | `_prefill` |
+| transformers | `generate[decode bs=3 toks=3]`, which `readers.kineto.generate` makes | then |
 
 Sources: vLLM vllm/v1/worker/gpu_worker.py, vllm/v1/worker/gpu_model_runner.py and
 vllm/v1/core/sched/scheduler.py; SGLang python/sglang/srt/managers/scheduler.py and
@@ -89,7 +90,7 @@ def iteration_of(name: str) -> Iteration | None:
 
 
 _TOO_LONG: Final = regex(r"\d{16}")  # of a number of requests or tokens
-_BEGIN: Final = ("execute_", "step[", "[Executor] ", "prefill[", "decode[")
+_BEGIN: Final = ("execute_", "step[", "[Executor] ", "prefill[", "decode[", "generate[")
 
 
 @lru_cache(maxsize=4096)
@@ -97,6 +98,8 @@ def _told(name: str) -> Iteration | None:
     batch = batch_of(name)
     if batch is not None:
         return _of_batch(batch)
+    if own := _GENERATE.match(name):
+        return _of_generate(own[1], int(own[2] or -1), int(own[3] or -1))
     match = _SGLANG.match(name)
     if match is None or match[1] not in _MODES:
         return None
@@ -133,6 +136,18 @@ _MODES: Final = {
     "DRAFT_EXTEND_V2": DRAFT,
     "IDLE": "",
 }
+
+
+def _of_generate(stage: str, requests: int, tokens: int) -> Iteration:
+    is_prompt = stage == PREFILL
+    return Iteration(
+        stage, True, requests, tokens, requests if is_prompt else 0, tokens if is_prompt else 0,
+        0 if is_prompt else requests,
+    )  # fmt: skip
+
+
+# Of fastprof.readers.kineto.generate.
+_GENERATE: Final = regex(r"generate\[(prefill|decode)(?: bs=(\d+) toks=(\d+))?\]")
 _SGLANG: Final = regex(r"step\[(\w+)(?: bs=(\d+))?(?: toks=(\d+))?[^\]]*\]")
 
 

@@ -1,6 +1,7 @@
 """Steps of which the recorder has lost GPU work: launches without their kernels.
 
-The times of such a step are too small, so means leave it out where other steps are whole.
+The times of such a step are too small, so means leave it out where other steps are whole. Launches
+whose stacks of Python lack their outer part are counted too; their times are right.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from typing import Final
 
 import numpy as np
 
-from fastprof.model.arrays import Bools, Int64, rows_by, unique
-from fastprof.model.trace import NO_TIME, LostLaunches, Trace
+from fastprof._core._take import take
+from fastprof.model.arrays import Bools, Int32, Int64, rows_by, unique
+from fastprof.model.trace import NO_TIME, Trace, UserRanges
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 from fastprof.profile.steps.window import Window
 
@@ -25,6 +27,7 @@ def with_losses(trace: Trace, steps: StepsOfKernels, window: Window | None) -> S
 
     window : the part of the trace that the steps are of; None for all
     """
+    steps = _with_truncated(trace, steps, window)
     lost = trace.lost
     begin = steps.start.min() if steps.unit == "steady part" else NO_TIME
     inside = lost.start >= begin
@@ -32,12 +35,12 @@ def with_losses(trace: Trace, steps: StepsOfKernels, window: Window | None) -> S
         inside &= window.contains(lost.start)
     if not inside.any():
         return steps
-    lost = LostLaunches(lost.start[inside], lost.process[inside])
+    lost = lost.take(inside)
     share = len(lost) / (len(trace.launches) + len(trace.lost))
     if steps.unit != "step":
         text = f"{_lacks(trace, len(lost))}, {_TOO_SMALL}"
         return _incomplete(steps, np.array([len(lost)], np.int64), text, share >= _MUCH)
-    counts = _in_steps(trace, steps, lost)
+    counts = _in_steps(trace, steps, lost.start, lost.process)
     if not (steps.is_counted & (counts > 0)).any():  # they are cut, which notes say
         return replace(steps, lost=counts) if counts.any() else steps
     is_counted = steps.is_counted & (counts == 0)
@@ -61,17 +64,65 @@ def _incomplete(steps: StepsOfKernels, lost: Int64, text: str, is_serious: bool)
     return replace(steps, lost=lost, incomplete=text if is_serious else "", notes=notes)
 
 
-def _in_steps(trace: Trace, steps: StepsOfKernels, lost: LostLaunches) -> Int64:
-    """[steps] How many launches of each step, on its process, have no GPU work."""
+def _with_truncated(trace: Trace, steps: StepsOfKernels, window: Window | None) -> StepsOfKernels:
+    """The steps with a note on launches whose stacks of Python are not whole."""
+    launches, rows = trace.launches, trace.truncated
+    if len(rows) == len(launches):  # the file begins inside of all stacks
+        return steps
+    if window is not None:
+        rows = rows[window.contains(launches.start[rows])]
+    n = len(rows)
+    if not n:
+        return steps
+    where = ""
+    if steps.unit == "step":
+        process = take(trace.process_of_thread, launches.thread[rows])
+        counts = _in_steps(trace, steps, launches.start[rows], process)
+        where = f", {int(counts.sum())} in {_named(counts > 0, steps)}" if counts.any() else ""
+    text = f"{n} of {len(launches)} launches lack the callers of their Python functions{where}"
+    text += ": their layers and source lines may be unknown"
+    return replace(steps, notes=(*steps.notes, text))
+
+
+def ranges_without_work(trace: Trace) -> int:
+    """The number of the user's ranges of which the file has launches, but no GPU work of them."""
+    lost, users = trace.lost, trace.user_ranges
+    if not len(lost) or not len(users):
+        return 0
+    used = np.zeros(len(trace.launches) + 1, bool)
+    used[trace.kernels.launch] = True
+    launches = np.flatnonzero(used[:-1])
+    time, thread = trace.launches.start[launches], trace.launches.thread[launches]
+    has_lost = _counts(users, lost.start, lost.thread) > 0
+    return int(np.count_nonzero(has_lost & (_counts(users, time, thread) == 0)))
+
+
+def _counts(ranges: UserRanges, time: Int64, thread: Int32) -> Int64:
+    """[ranges] How many instants of the thread each range contains; time : ascending"""
+    counts = np.zeros(len(ranges), np.int64)
+    rows_of_thread = dict(rows_by(thread))
+    for number, rows in rows_by(ranges.thread):
+        if number in rows_of_thread:
+            own = time[rows_of_thread[number]]
+            begin, end = (np.searchsorted(own, each[rows]) for each in (ranges.start, ranges.end))
+            counts[rows] = end - begin
+    return counts
+
+
+def _in_steps(trace: Trace, steps: StepsOfKernels, start: Int64, of: Int32) -> Int64:
+    """[steps] How many launches lie in each step, on its process.
+
+    start, of : [launches], ns and index into `trace.processes`
+    """
     counts = np.zeros(len(steps), np.int64)
-    rows_of_process = dict(rows_by(lost.process))
+    rows_of_process = dict(rows_by(of))
     for process, pid in enumerate(trace.processes.tolist()):
         if process not in rows_of_process:
             continue
         own = np.flatnonzero((steps.pid == pid) | (steps.pid == -1))
         if not len(own):
             continue
-        time = lost.start[rows_of_process[process]]
+        time = start[rows_of_process[process]]
         place = np.searchsorted(steps.start[own], time, "right") - 1
         inside = (place >= 0) & (time < steps.end[own[place]])
         counts += np.bincount(own[place[inside]], minlength=len(steps))

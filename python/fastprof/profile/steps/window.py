@@ -129,6 +129,7 @@ def within(trace: Trace, window: Window) -> Trace:
         int(each) for each in np.searchsorted(launches.start, [window.begin, window.end])
     )
     is_inside = (kernels.launch >= first) & (kernels.launch < last)
+    cut = trace.truncated - first
     steps = about.steps
     keep = window.encloses(steps.start, steps.end)
     return replace(
@@ -148,6 +149,7 @@ def within(trace: Trace, window: Window) -> Trace:
                 steps.number[keep], steps.start[keep], steps.end[keep], steps.pid[keep]
             ),
         ),
+        truncated=cut[(cut >= 0) & (cut < last - first)],
         user_ranges=_ranges_within(trace.user_ranges, window),
         step_marks=_ranges_within(trace.step_marks, window),
     )

@@ -22,11 +22,7 @@ COMPUTE, COPY = range(2)
 FIRST_CAUSE: Final = 2
 KINDS_OF_LABELS: Final = ("compute", "copies", *CAUSES)
 # Idle time of the host's making.
-HOST_KINDS: Final = frozenset(
-    FIRST_CAUSE + cause
-    for cause in Cause
-    if cause not in (Cause.LATENCY, Cause.DEPENDENCY, Cause.UNKNOWN, Cause.SHORT)
-)
+HOST_KINDS: Final = frozenset(FIRST_CAUSE + cause for cause in Cause if cause <= Cause.HOST_BOUND)
 
 
 _OWN_SIZES: Final = frozenset({ALL_TO_ALL, GATHER, SCATTER})

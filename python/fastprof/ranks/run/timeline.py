@@ -50,6 +50,7 @@ _LOCATED: Final = 100_000  # ns; the places of shorter gaps are not told
 # Causes of a gap in which the next work is launched in time, or the host waits for the GPU.
 _OF_GPU: Final = (
     Cause.DEPENDENCY, Cause.LATENCY, Cause.SYNC, Cause.BLOCKING_COPY, Cause.UNKNOWN,
+    Cause.PAGE_FAULT,
 )  # fmt: skip
 _QUEUED: Final = (Cause.DEPENDENCY, Cause.LATENCY)  # the next work is launched before it begins
 _FOLLOWS_NS: Final = 20_000  # from the end of a call to the start of one that waits for it

@@ -37,9 +37,10 @@ from fastprof.readers.graph_annotations import annotate, pairs_of_nodes
 from fastprof.readers.graph_captures import capture_names
 from fastprof.readers.kineto import event_columns, metadata
 from fastprof.readers.kineto.event_columns import KinetoFile
+from fastprof.readers.kineto.generate import add_iterations
 from fastprof.readers.kineto.graph_captures import captured_calls
 from fastprof.readers.kineto.timeline import KinetoThreads, api_calls, recorded
-from fastprof.readers.lost_launches import lost_launches
+from fastprof.readers.lost_launches import lost_launches, within_of_threads
 from fastprof.readers.sqlite.database import Progress
 
 # By `kind` in the scanner's columns.
@@ -79,6 +80,7 @@ def read(
             f"{file.name}: expected a trace of torch.profiler, found JSON without events; "
             "record one with torch.profiler.profile and export_chrome_trace"
         )
+    add_iterations(file)
     threads = KinetoThreads(file.tables)
     labels, label = labels_of(file)
     ranges, row_of_event = _read_ranges(file, threads, label)
@@ -107,6 +109,7 @@ def read(
         about=metadata.read(file, threads.places()),
         captured=captured,
         lost=lost,
+        truncated=truncated_launches(file, threads, launches),
         host=recorded(file, threads, ranges),
     )
     if GRAPH_ANNOTATIONS in file.root:
@@ -301,6 +304,23 @@ def _lost(
     worked |= ~first & (correlation >= 0)
     worked |= (events["start"][rows] == NONE) | (thread < 0)
     return lost_launches(meaning, events["start"][rows], thread, worked, threads.process)
+
+
+def truncated_launches(file: KinetoFile, threads: KinetoThreads, launches: Launches) -> Int64:
+    """The launches inside of Python functions of which the file lacks the caller, ascending.
+
+    A function has the id of its caller, which kineto leaves out if it lies outside of the part of
+    the trace that was kept.
+    """
+    events = file.tables["ranges"]
+    parent, own = events["python_parent"], events["python_id"]
+    rows = np.flatnonzero(parent >= 0)
+    rows = rows[~np.isin(parent[rows], own[own >= 0])] if len(rows) else rows
+    thread = threads.find(events["pid"][rows], events["tid"][rows])
+    known = (events["start"][rows] != NONE) & (thread >= 0)
+    start, duration = events["start"][rows][known], events["duration"][rows][known]
+    frames = thread[known], start, start + np.maximum(duration, 0)
+    return within_of_threads(launches.thread, launches.start, *frames)
 
 
 def _process_of_range(kernels: Kernels, ranges: Ranges, threads: KinetoThreads) -> None:

@@ -84,6 +84,8 @@ class ReadingAll(LaunchReading):
     ) -> Launches:
         """As in Reading."""
         launches = super().finish(pools, kernels, nodes)
+        known = [pools.threads.find(key) for key in self._own.threads.values().tolist()]
+        self.lost.thread = take(np.array(known, np.int32), self.lost.thread)
         rows = self._join.rows(kernels.process, kernels.correlation)
         self._of_kernel = take(self._launches.astype(np.int32), rows)
         return launches

@@ -177,10 +177,28 @@ def cpu_switches(database: Database) -> RecordedEvents:
     )
 
 
+def page_faults(database: Database) -> RecordedEvents:
+    """Page faults of the CPU in unified memory (--cuda-um-cpu-page-faults=true).
+
+    The thread is thread 0 of the process: nsys does not record which one.
+    """
+    pools = schema.NsysPools()
+    columns = database.scan(schema.CPU_FAULTS, schema.fault_fields(pools))
+    return RecordedEvents(
+        start=columns["start"],
+        end=columns["start"],
+        thread=columns["globalPid"],
+        name=np.zeros(len(columns["start"]), np.int32),
+        names=["page fault"],
+        threads=pools.thread_ids(),
+    )
+
+
 READERS: Final[dict[str, Callable[[Database], RecordedEvents | None]]] = {
     "os_calls": os_calls,
     "cpu_samples": cpu_samples,
     "cpu_switches": cpu_switches,
+    "page_faults": page_faults,
     "payloads": payload_events,
 }
 

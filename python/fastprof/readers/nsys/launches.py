@@ -111,6 +111,17 @@ class LaunchReading:
         return None
 
 
+def without_failed(database: Database, lost: LostLaunches) -> LostLaunches:
+    """Those of the calls that did not fail: a call that fails launches nothing."""
+    names = [name for name, effect in _effects(database).items() if effect == Activity.KERNEL]
+    if not len(lost) or not names:
+        return lost
+    where = f"returnValue <> 0 AND nameId IN ({', '.join(map(str, names))})"
+    rows = schema.table_rows(database, schema.LAUNCHES, "start nameId returnValue", where)
+    failed = [start for start, _, _ in rows if isinstance(start, int)]
+    return lost.take(~np.isin(lost.start, failed))
+
+
 _MOST_NAMES = 32  # that the filter compares
 
 

@@ -75,7 +75,7 @@ def read(
         warnings=warnings + problems,
         about=about,
         captured=captured,
-        lost=calls.lost,
+        lost=launches_of.without_failed(database, calls.lost),
         host=calls.host(database),
     )
 

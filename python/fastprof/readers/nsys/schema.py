@@ -34,6 +34,8 @@ OS_CALLS = "OSRT_API"
 SAMPLES = "COMPOSITE_EVENTS"
 CALL_CHAINS = "SAMPLING_CALLCHAINS"
 SWITCHES = "SCHED_EVENTS"
+CPU_FAULTS = "CUDA_UM_CPU_PAGE_FAULT_EVENTS"
+GPU_FAULTS = "CUDA_UM_GPU_PAGE_FAULT_EVENTS"
 
 # Event types of NVTX_EVENTS, unless the table ENUM_NSYS_EVENT_TYPE redefines them.
 PUSH_POP = {"NvtxPushPopRange": 59, "NvtxtPushPopRange": 70}
@@ -196,6 +198,14 @@ def call_chain_fields(pools: NsysPools) -> list[Field]:
 
 def switch_fields(pools: NsysPools) -> list[Field]:
     return [*event_fields(pools), Field("isSchedIn", I64)]
+
+
+def fault_fields(pools: NsysPools) -> list[Field]:
+    """Of page faults of the CPU in unified memory."""
+    return [
+        Field("start", I64, needed=True),
+        Field("globalPid", KEY, pool=pools.threads, needed=True),
+    ]
 
 
 def graph_node_fields(pools: NsysPools) -> list[Field]:

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof._core import _join, _pools
-from fastprof.model.arrays import Int32, Int64
-from fastprof.model.trace import NEVER, Activity, Kernels, Launches, Ranges, Recording
+from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.trace import (
+    NEVER,
+    Activity,
+    Kernels,
+    Launches,
+    LostLaunches,
+    Ranges,
+    Recording,
+)
 from fastprof.readers import cupti as gpu_work
 from fastprof.readers import trace_columns
 from fastprof.readers.cupti import WorkColumns, one_after_the_other
+from fastprof.readers.graph_captures import BEGINS, ENDS, capture_names
+from fastprof.readers.lost_launches import lost_calls
 from fastprof.readers.nvprof import metadata, schema
 from fastprof.readers.nvprof.call_names import CALL_NAMES, demangled
-from fastprof.readers.sqlite.database import Database, Field
+from fastprof.readers.sqlite.database import Database, Field, TableColumns
 
 RECORD_AGAIN = "record it again: nvprof -f -o net.sql python train.py"
 
@@ -32,7 +43,7 @@ def read(database: Database, copies: bool = False) -> Recording:
     """
     pools = schema.NvprofPools()
     kernels = _read_kernels(database, pools, copies)
-    launches, strings_of_calls = _read_launches(database, pools, kernels)
+    launches, lost, strings_of_calls = _read_launches(database, pools, kernels)
     ranges, phases = read_ranges(database, pools)
     strings, warnings = trace_columns.read_strings(
         database, schema.STRINGS, schema.string_fields, pools.strings, kernels, RECORD_AGAIN
@@ -56,6 +67,7 @@ def read(database: Database, copies: bool = False) -> Recording:
         processes=pools.processes.values().astype(np.int32),
         warnings=warnings + problems,
         about=about,
+        lost=lost,
     )
 
 
@@ -77,8 +89,10 @@ def _read_kernels(database: Database, pools: schema.NvprofPools, copies: bool) -
 
 def _read_launches(
     database: Database, pools: schema.NvprofPools, kernels: Kernels
-) -> tuple[Launches, list[str | None]]:
-    """API calls that launched a kernel, and their names. Sets launch and process of kernels.
+) -> tuple[Launches, LostLaunches, list[str | None]]:
+    """API calls that launched a kernel, those whose kernel is not there, and the names of calls.
+
+    Sets launch and process of kernels.
 
     The file does not record the process of kernels. It is the process of the launch.
     """
@@ -86,18 +100,25 @@ def _read_launches(
     join = _join.Join(nowhere, kernels.correlation)
     one_process = _pools.Keys()
     one_process.intern(0)
-    parts = []
+    parts: list[TableColumns] = []
     names: dict[str, int] = {}
     for table, known in zip(schema.LAUNCHES, CALL_NAMES, strict=True):
-        keep = _join.LaunchFilter(join, one_process, 63)  # treat all as one process
+        # Treats all as one process.
+        keep = _join.LaunchFilter(join, one_process, 63, _launching(known))
         columns = database.scan(
             table, schema.launch_fields(pools), keep=keep, capacity=len(kernels)
         )
         columns["name"] = name_calls(columns.pop("cbid"), known, names)
+        columns["table"] = np.full(len(columns["name"]), len(parts), np.int32)
         parts.append(columns)
     columns = trace_columns.joined(parts)
+    everywhere = np.zeros(len(columns["name"]), np.int32)
+    worked = np.zeros(len(everywhere), bool)
+    worked[join.matching(everywhere, columns["correlationId"])] = True
+    lost = _lost(columns, worked, list(names), pools) if len(kernels) else LostLaunches()
+    columns = {name: columns[name][worked] for name in _OF_LAUNCHES}
     correlation = columns.pop("correlationId")
-    join.offer(np.zeros(len(correlation), np.int32), correlation)
+    join.offer(everywhere[: len(correlation)], correlation)
     kernels.launch = join.rows(nowhere, kernels.correlation)
     columns = trace_columns.launches_in_order(columns, kernels)
     of_thread = process_of_thread_in(pools)
@@ -105,7 +126,36 @@ def _read_launches(
     kernels.process[:] = of_launch[kernels.launch]
     trace_columns.complete_processes(kernels, len(pools.processes))
     launches = Launches(columns["start"], columns["thread"], columns["name"])
-    return launches, list(names)
+    return launches, lost, list(names)
+
+
+_OF_LAUNCHES: Final = ("start", "thread", "name", "correlationId")
+
+
+def _launching(known: dict[int, str]) -> Int64:
+    """The ids of functions that launch kernels, or begin and end the capture of a graph."""
+    effects = capture_names(list(known.values()))[:-1].tolist()
+    wanted = (Activity.KERNEL, BEGINS, ENDS)
+    ids = [cbid for cbid, effect in zip(known, effects, strict=True) if effect in wanted]
+    return np.array(ids, np.int64)
+
+
+def _lost(
+    columns: TableColumns, worked: Bools, names: list[str | None], pools: schema.NvprofPools
+) -> LostLaunches:
+    """The calls that launched kernels which the file lacks; those that failed launched none.
+
+    A call of the runtime makes one of the driver, which may have an id of its own: so calls of the
+    driver count only in files without those of the runtime.
+    """
+    is_of_runtime = columns["table"] == 0
+    worked = worked | (columns["returnValue"] > 0)
+    if is_of_runtime.any():
+        worked |= ~is_of_runtime
+    of_thread = process_of_thread_in(pools)[:-1]
+    return lost_calls(
+        names, columns["name"], columns["start"], columns["thread"], worked, of_thread
+    )
 
 
 def name_calls(cbid: Int32, known: dict[int, str], names: dict[str, int]) -> Int32:

@@ -66,10 +66,11 @@ def copy_fields() -> list[Field]:
 
 def launch_fields(pools: NvprofPools) -> list[Field]:
     return [
-        Field("thread", KEY, pool=pools.threads, sql=_THREAD),  # filtered by the first two
+        Field("thread", KEY, pool=pools.threads, sql=_THREAD),  # filtered by the first three
         _CORRELATION,
+        Field("cbid", I32),  # a filter column too
         Field("start", I64, needed=True),
-        Field("cbid", I32),
+        Field("returnValue", I32, 0),
     ]
 
 

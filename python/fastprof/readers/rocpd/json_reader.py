@@ -15,8 +15,9 @@ from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values, unknown
 from fastprof.model.metadata import PINNED, About, Memory
 from fastprof.model.timeline import Recorded, RecordedCalls, RecordedRanges, RecordedSyncs
-from fastprof.model.trace import NEVER, Kernels, Launches, Ranges, Recording
+from fastprof.model.trace import NEVER, Kernels, Launches, LostLaunches, Ranges, Recording
 from fastprof.readers import trace_columns
+from fastprof.readers.lost_launches import lost_calls
 from fastprof.readers.rocpd import json_records
 from fastprof.readers.rocpd.agents import devices_of, gpus_of
 from fastprof.readers.rocpd.json_records import NONE, ROOT, Columns, RocprofFile
@@ -54,6 +55,7 @@ def read(
     texts, threads, labels = Texts(file), _Threads(file), _pools.Names()
     kernels = read_work(file, texts, copies)
     calls = _read_calls(file, texts, threads)
+    all_calls = calls
     launches, calls = _read_launches(kernels, calls)
     ranges, kinds = _read_ranges(file, texts, threads, labels)
     trace_columns.complete_processes(kernels, len(threads.pids))
@@ -70,6 +72,7 @@ def read(
         processes=threads.pids,
         warnings=file.warnings,
         about=_about(file, texts),
+        lost=_lost(kernels, all_calls, texts, threads),
         host=_recorded(texts, threads, calls, ranges, kinds),
     )
 
@@ -164,6 +167,19 @@ def _read_launches(kernels: Kernels, calls: _Calls) -> tuple[Launches, _Calls]:
     kept = ~calls.is_rccl
     kept[used] = True
     return Launches(**trace_columns.launches_in_order(columns, kernels)), calls.take(kept)
+
+
+def _lost(kernels: Kernels, calls: _Calls, texts: Texts, threads: _Threads) -> LostLaunches:
+    """The calls that launched kernels which the file lacks; none if it records no kernels.
+
+    kernels : with the ids of their launches, see `_follow_ancestors`
+    """
+    if not len(kernels):
+        return LostLaunches()
+    join = _join.Join(kernels.process, kernels.correlation)
+    worked = np.zeros(len(calls.start), bool)
+    worked[join.matching(calls.process, calls.correlation)] = True
+    return lost_calls(texts.strings, calls.name, calls.start, calls.thread, worked, threads.process)
 
 
 def _follow_ancestors(kernels: Kernels, calls: _Calls) -> None:

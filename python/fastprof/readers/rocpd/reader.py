@@ -54,6 +54,7 @@ def read(database: Database, copies: bool = False, host: bool = False) -> Record
     contents = _read(database, copies, host)
     places, kernels = contents.places, contents.kernels
     columns = contents.host.launches(kernels)
+    lost = contents.host.lost(kernels, places.strings)
     columns = trace_columns.launches_in_order(columns, kernels)
     trace_columns.complete_processes(kernels, len(places.pids))
     about, problems = metadata.read(database, schema.runs_of(database.tables), places)
@@ -73,6 +74,7 @@ def read(database: Database, copies: bool = False, host: bool = False) -> Record
         processes=np.array(places.pids, np.int32),
         warnings=_warnings(database, places) + problems,
         about=about,
+        lost=lost,
         host=_recorded(database, contents) if host else None,
     )
 

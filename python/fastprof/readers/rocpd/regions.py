@@ -15,9 +15,10 @@ from fastprof._core._take import take
 from fastprof._system.classes import dataclass
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.timeline import RecordedCalls
-from fastprof.model.trace import Kernels, RangeNames
+from fastprof.model.trace import Kernels, LostLaunches, RangeNames
 from fastprof.readers import trace_columns
 from fastprof.readers.cupti import WorkColumns
+from fastprof.readers.lost_launches import lost_calls
 from fastprof.readers.rocpd import schema
 from fastprof.readers.rocpd.events import Events
 from fastprof.readers.rocpd.places import Places
@@ -25,6 +26,7 @@ from fastprof.readers.rocpd.schema import CALL, COLLECTIVE, MARKER, OTHER, SKIPP
 from fastprof.readers.rocpd.work import pieces_together, scan_pieces, texts
 from fastprof.readers.sqlite.connected import BothThreads
 from fastprof.readers.sqlite.database import Database, TableColumns
+from fastprof.readers.sqlite.pages import escaped
 
 # Functions of roctx that are calls, where they record no message; others open ranges.
 _ROCTX: Final = "roctx"
@@ -79,7 +81,7 @@ def read(
     """
     table = run.table(schema.REGIONS)
     parents = _parents(database, run, events)
-    reduced = _reducing(events, parents, works)
+    reduced = _reducing(events, parents, works, _launching(database, run))
     pieces = scan_pieces(threads, table, schema.region_fields(), reduced)
     events.release()
     rows, configs = pieces_together(pieces)
@@ -105,13 +107,29 @@ def read(
     )
 
 
+def _launching(database: Database, run: Run) -> Int64:
+    """The ids of names of calls that launch kernels, or begin and end the capture of a graph."""
+    table = run.table(schema.STRINGS)
+    if table not in database.tables:
+        return np.empty(0, np.int64)
+    patterns = ("hip*Launch*Kernel*", "hip*StreamBeginCapture*", "hip*StreamEndCapture*")
+    where = " OR ".join(f"string GLOB '{pattern}'" for pattern in patterns)
+    rows = database.rows(f'SELECT id FROM "{escaped(table)}" WHERE {where}')
+    return np.array([number for (number,) in rows if isinstance(number, int)], np.int64)
+
+
 def _reducing(
-    events: Events, parents: tuple[Int64, Int64], works: Sequence[WorkColumns] | None
-) -> Callable[[TableColumns], TableColumns]:
+    events: Events,
+    parents: tuple[Int64, Int64],
+    works: Sequence[WorkColumns] | None,
+    launching: Int64,
+) -> Callable[[TableColumns, TableColumns], TableColumns]:
     """What links regions to their events, and says which to keep: all but most of the calls that
     launched none of this work.
 
     With calls of HSA, whose callers count as well, all.
+
+    launching : ids of names of calls to keep in any case
     """
     of_category = [schema.kind_of_category(text or "", None) for text in events.categories]
     kind_of_category = np.array([*of_category, _UNKNOWN], np.int8)
@@ -120,7 +138,7 @@ def _reducing(
         stacks = np.concatenate([work["correlationId"] for work, _ in works])
         join = _join.Join(np.zeros(len(stacks), np.int32), stacks)
 
-    def reduced(columns: TableColumns) -> TableColumns:
+    def reduced(columns: TableColumns, configs: TableColumns) -> TableColumns:
         row = events.rows(columns.pop("event_id"))
         columns |= {
             "event": row,
@@ -131,6 +149,7 @@ def _reducing(
             keep = (columns["kind"] != CALL) & (columns["kind"] != SKIPPED)
             stack = columns["stack"].astype(np.int64, copy=False)
             keep[join.matching(np.zeros(len(row), np.int32), stack)] = True
+            keep |= np.isin(configs["name_id"], launching)[columns[TOGETHER]]
             kept = np.flatnonzero(keep)
             columns = {name: column[kept] for name, column in columns.items()}
         message = events.messages_of(columns["event"])
@@ -265,6 +284,22 @@ class HostRows:
         place[used] = np.arange(len(used), dtype=np.int32)
         kernels.launch = take(place, row)
         return {name: self._rows[name][used] for name in ("start", "globalTid", "nameId")}
+
+    def lost(self, kernels: Kernels, strings: list[str | None]) -> LostLaunches:
+        """The calls that launched kernels which the database lacks; none if it has no kernels.
+
+        kernels : with the ids of their launches, after `launches`
+        """
+        if not len(kernels):
+            return LostLaunches()
+        rows = np.flatnonzero((self._rows["kind"] == CALL) & (self._rows["stack"] > 0))
+        names = ("nameId", "start", "globalTid", "stack")
+        name, start, thread, stack = (self._rows[column][rows] for column in names)
+        join = _join.Join(kernels.process, kernels.correlation)
+        worked = np.zeros(len(rows), bool)
+        stack = stack.astype(np.int64, copy=False)
+        worked[join.matching(take(self._process, thread), stack)] = True
+        return lost_calls(strings, name, start, thread, worked, self._process)
 
     def _launch_rows(
         self, kernels: Kernels, rows: npt.NDArray[np.intp], follow: bool = False

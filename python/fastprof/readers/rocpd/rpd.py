@@ -9,11 +9,13 @@ import numpy.typing as npt
 
 from fastprof._core import _join, _pools
 from fastprof._core._take import take
+from fastprof.model.arrays import Int64
 from fastprof.model.columns import Values, unknown
 from fastprof.model.metadata import About
 from fastprof.model.timeline import Recorded, RecordedCalls, RecordedRanges, RecordedSyncs
-from fastprof.model.trace import Kernels, Launches, Ranges, Recording
+from fastprof.model.trace import Kernels, Launches, LostLaunches, Ranges, Recording
 from fastprof.readers import trace_columns
+from fastprof.readers.lost_launches import lost_calls
 from fastprof.readers.rocpd import rpd_schema as schema
 from fastprof.readers.rocpd.events import texts_of
 from fastprof.readers.rocpd.rpd_calls import RpdCalls, read_ranges
@@ -40,6 +42,7 @@ def read(database: Database, copies: bool = False) -> Recording:
     kernels = read_work(database, ops, strings, copies)
     ranges, domain = read_ranges(database, calls, strings, keys, labels)
     launches = _read_launches(kernels, calls)
+    lost = _lost(ops.call, kernels, calls, strings)
     trace_columns.complete_processes(kernels, len(calls.pids))
     return Recording(
         name=database.name,
@@ -54,6 +57,7 @@ def read(database: Database, copies: bool = False) -> Recording:
         processes=calls.pids.astype(np.int32),
         warnings=_warnings(database, kernels, strings),
         about=_about(database),
+        lost=lost,
         host=_recorded(calls, strings, ranges, domain),
     )
 
@@ -77,6 +81,23 @@ def _read_launches(kernels: Kernels, calls: RpdCalls) -> Launches:
     process = np.append(take(calls.process_of_thread, launches.thread), np.int32(-1))
     kernels.process = process[kernels.launch]
     return launches
+
+
+def _lost(
+    of_ops: Int64, kernels: Kernels, calls: RpdCalls, strings: list[str | None]
+) -> LostLaunches:
+    """The calls that launched kernels which the file lacks; none if it records no GPU work.
+
+    of_ops : the call of each row of GPU work, of whatever kind
+    """
+    if not len(kernels):
+        return LostLaunches()
+    rows = np.flatnonzero(calls.is_call)
+    worked = np.isin(calls.id[rows], of_ops)
+    return lost_calls(
+        strings, calls.name[rows], calls.start[rows], calls.thread[rows], worked,
+        calls.process_of_thread,
+    )  # fmt: skip
 
 
 def _about(database: Database) -> About:

@@ -38,15 +38,16 @@ def scan_pieces(
     threads: BothThreads,
     table: str,
     fields: Sequence[Field],
-    reduced: Callable[[TableColumns], TableColumns],
+    reduced: Callable[[TableColumns, TableColumns], TableColumns],
 ) -> list[WorkColumns]:
     """The rows of a table in pieces, and their distinct combinations of fields with `together`.
 
-    reduced : makes the columns of a piece to keep, on any thread
+    reduced : makes the columns of a piece to keep, on any thread, of all and the combinations
     """
 
     def convert(_: None, rows: TableRows) -> WorkColumns:
-        return WorkColumns(reduced(rows.columns()), rows.together())
+        columns, configs = rows.columns(), rows.together()
+        return WorkColumns(reduced(columns, configs), configs)
 
     return threads.read(table, lambda: (None, fields), convert)
 
@@ -105,10 +106,10 @@ def read_copies(
     return WorkColumns(rows, own)
 
 
-def _linking(events: Events) -> Callable[[TableColumns], TableColumns]:
+def _linking(events: Events) -> Callable[[TableColumns, TableColumns], TableColumns]:
     """What makes rows of GPU work refer to the rows of their events, and to their calls."""
 
-    def linked(columns: TableColumns) -> TableColumns:
+    def linked(columns: TableColumns, _: TableColumns) -> TableColumns:
         row = events.rows(columns.pop("event_id"))
         stack = events.stacks_of(row).astype(np.int64, copy=False)
         return columns | {_EVENT: row, "correlationId": stack}

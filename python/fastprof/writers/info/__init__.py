@@ -13,6 +13,7 @@ from fastprof.writers.info.text import info_text
 __all__ = ["describe", "info_text"]
 
 _RANK: Final = ("backend", "rank", "world_size")
+_LACKS: Final = ("lost_launches", "truncated_stacks", "ranges_without_work", "open_ranges")
 
 
 def describe(profile: ProfileData, most: int | None = None) -> dict[str, Any]:
@@ -61,7 +62,7 @@ def describe(profile: ProfileData, most: int | None = None) -> dict[str, Any]:
         "unrecorded": None if about.unrecorded is None else about.unrecorded.facts(),
         "work": {kind: {"count": n, "time": time} for kind, (n, time) in contents.work.items()},
         "launches": contents.launches,
-        "lost_launches": contents.lost_launches,
+        **{name: getattr(contents, name) for name in _LACKS},
         "ranges": contents.ranges,
         "has": {
             "shapes": contents.shapes,

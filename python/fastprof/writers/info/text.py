@@ -86,11 +86,16 @@ def _lines(info: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if info["launches"] is not None:
         lost = info["lost_launches"]
         more = f", and {lost} of kernels that are not in the file" if lost else ""
+        if truncated := info["truncated_stacks"]:
+            more += f"; {truncated} lack the callers of their Python functions"
         yield "launches", f"{info['launches']}{more}"
     if info["ranges"] is not None:
         ranges = info["ranges"]
         kinds = ", ".join(f"{n} {kind}" for kind, n in ranges.items())
-        yield "ranges", f"{sum(ranges.values())}" + (f": {kinds}" if kinds else "")
+        more = f"; {info['open_ranges']} open at the end" if info["open_ranges"] else ""
+        if empty := info["ranges_without_work"]:
+            more += f"; {empty} of yours launch work, of which the file has none"
+        yield "ranges", f"{sum(ranges.values())}" + (f": {kinds}" if kinds else "") + more
     if info["graph_capture"] is not None:
         yield "graphs", outcome(**info["graph_capture"])
     if info["memory_events"]:

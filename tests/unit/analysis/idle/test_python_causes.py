@@ -108,3 +108,19 @@ def test_cpu_samples_name_what_the_host_runs_in_a_gap(tmp_path):
     table = profile.report("idle", gaps=3)
     assert table["cause"].tolist() == ["host-bound"] * 3
     assert table["call"].tolist() == ["tokenizers::encode"] * 3
+
+
+def test_advice_on_a_thread_that_does_not_run(tmp_path):
+    export = Export()
+    for step in range(4):
+        at = step * 1000 * US
+        export.push_pop(at, at + 999 * US, f"step {step}", 1)
+        export.work(at + 10 * US, duration=100 * US)
+        for time, scheduled_in in ((300, 0), (900, 1)):
+            export.row("SCHED_EVENTS", start=at + time * US, cpu=1, isSchedIn=scheduled_in,
+                       globalTid=global_tid(PID, 1))  # fmt: skip
+    table = fastprof.open(export.write(tmp_path / "off.sqlite")).report("advise")
+    row = next(row for row in table.rows() if row["id"] == "off-cpu")
+    assert "OMP_NUM_THREADS" in row["remedy"]
+    assert row["saving_ns"] == pytest.approx(600 * US, rel=0.1)
+    assert row["confidence"] == "medium"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -417,13 +418,101 @@ def test_a_wait_for_a_running_thread_is_not_the_operating_system(profile: Reader
     }  # fmt: skip
 
 
-def test_a_thread_that_is_switched_out(profile: Reader) -> None:
+def switched(export: Export, *times: tuple[int, int]) -> Export:
+    """The launching thread leaves its CPU and runs again at some us."""
+    for out, back in times:
+        for at, scheduled_in in ((out, 0), (back, 1)):
+            export.row("SCHED_EVENTS", start=at * US, cpu=1, isSchedIn=scheduled_in,
+                       globalTid=global_tid(PID, 1))  # fmt: skip
+    return export
+
+
+def test_a_thread_that_does_not_run(profile: Reader) -> None:
+    export = switched(export_with(), (150, 350))
+    export.row("SCHED_EVENTS", start=400 * US, cpu=1, isSchedIn=0, globalTid=global_tid(PID, 1))
+    assert causes(profile(export)) == {"off CPU": 200, "host-bound": 200, "launch latency": 10}
+
+
+def test_a_wait_in_the_operating_system_is_not_off_the_cpu(profile: Reader) -> None:
+    export = export_with(("OSRT_API", "poll", 140, 260, 1))
+    assert causes(profile(switched(export, (150, 250), (300, 350)))) == {
+        "operating system": 120, "off CPU": 50, "host-bound": 230, "launch latency": 10,
+    }  # fmt: skip
+
+
+def test_a_thread_is_preempted_inside_an_operator(profile: Reader) -> None:
+    export = switched(export_with(), (150, 350))
+    export.push_pop(120 * US, 300 * US, "aten::sort, op_id = 7", tid=1)
+    read = profile(export)
+    assert causes(read) == {"off CPU": 200, "host-bound": 200, "launch latency": 10}
+    (gap,) = read.idle(gaps=1).rows()
+    assert (gap["cause"], gap["op"]) == ("off CPU", None)  # the operator is open for less than half
+
+
+def test_a_wait_for_the_gpu_or_another_thread_is_not_off_the_cpu(profile: Reader) -> None:
+    export = switched(export_with(), (120, 200), (250, 400))
+    export.launch(110 * US, 210 * US, 5, tid=1, name="cudaStreamSynchronize_v3020")
+    export.push_pop(260 * US, 380 * US, "aten::sort, op_id = 7", tid=2)
+    found = causes(profile(export))
+    assert found == {
+        "sync": 100, "other thread": 120, "off CPU": 30, "host-bound": 150, "launch latency": 10,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_off_cpu_is_what_counting_instants_says(profile: Reader, seed: int) -> None:
+    """Random operators, calls of the system and switches, by us, of the launching thread."""
+    choice = random.Random(seed)
+    instants = range(100, 500)
+    busy, called, out = (dict.fromkeys(instants, False) for _ in range(3))
     export = export_with()
-    for at, scheduled_in in ((150, 0), (350, 1), (400, 0)):
-        export.row("SCHED_EVENTS", start=at * US, cpu=1, isSchedIn=scheduled_in,
-                   globalTid=global_tid(PID, 1))  # fmt: skip
-    assert causes(profile(export)) == {
-        "operating system": 200, "host-bound": 200, "launch latency": 10,
+
+    def intervals(marks: dict[int, bool]) -> list[tuple[int, int]]:
+        starts = sorted(choice.sample(range(100, 480), 6))
+        ends = [min(start + choice.randrange(5, 60), 500) for start in starts]
+        ends = [min(end, after) for end, after in zip(ends, [*starts[1:], 500], strict=True)]
+        pairs = [
+            (start, end - 1) for start, end in zip(starts, ends, strict=True) if end > start + 2
+        ]
+        for start, end in pairs:
+            marks.update(dict.fromkeys(range(start, end), True))
+        return pairs
+
+    for start, end in intervals(busy):
+        export.push_pop(start * US, end * US, "aten::sort, op_id = 7", tid=1)
+    for start, end in intervals(called):
+        export.row("OSRT_API", start=start * US, end=end * US, globalTid=global_tid(PID, 1),
+                   nameId=export.string("poll"))  # fmt: skip
+    switched(export, *intervals(out))
+    found = causes(profile(export))
+    expected = {
+        "operating system": sum(called[at] and not busy[at] for at in instants),
+        "off CPU": sum(out[at] and not called[at] for at in instants),
+    }
+    assert {name: found.get(name, 0) for name in expected} == expected
+
+
+def migrated(*faults: int) -> Export:
+    """A migration of unified memory to the CPU at 400 us, and page faults of the CPU at some us."""
+    export = export_with()
+    export.copy(400 * US, 410 * US, None, 12, 4096)
+    for at in faults:
+        export.row("CUDA_UM_CPU_PAGE_FAULT_EVENTS", start=at * US, globalPid=global_tid(PID, 0),
+                   address=4096, CpuInstruction=0, module=0)  # fmt: skip
+    return export
+
+
+def test_a_page_fault_of_the_cpu(profile: Reader) -> None:
+    read = profile(migrated(50, 370, 390, 600))
+    assert causes(read) == {
+        "page fault": 30, "unknown": 270, "host-bound": 90, "launch latency": 10,
+    }  # fmt: skip
+    assert "[CUDA_memcpy_unified_DtoH]" in read.to_pandas().kernel.tolist()
+
+
+def test_a_migration_without_recorded_faults_is_unknown(profile: Reader) -> None:
+    assert causes(profile(migrated(90, 405))) == {
+        "unknown": 300, "host-bound": 90, "launch latency": 10,
     }  # fmt: skip
 
 

@@ -74,6 +74,26 @@ def test_a_step_of_a_lower_clock_is_told_from_one_of_more_work(tmp_path):
     assert "SM clock(GHz)" in text
 
 
+@pytest.mark.parametrize(
+    ("clocks", "where"),
+    [((1800, 1800, 1200, 1800, 1790), "1.2 GHz in step 2"), ((1000, 1800, 1800, 1000, 1800, 1800),
+     "1 GHz in steps 0, 3")],
+)  # fmt: skip
+def test_idle_tells_a_lower_clock_from_idle_time(tmp_path, clocks, where):
+    table = fastprof.open(recorded(tmp_path / "a.sqlite", *clocks)).idle()
+    (line,) = (note for note in table.notes if "SM clock" in note)
+    assert line == (
+        f"the SM clock is {where}, usually 1.8 GHz: kernels take longer there, which is no idle "
+        "time"
+    )
+
+
+@pytest.mark.parametrize("clocks", [(1800, 1800, 1790, 1800), (1800, 1200)])
+def test_idle_has_no_line_on_equal_clocks_and_few_steps(tmp_path, clocks):
+    table = fastprof.open(recorded(tmp_path / "a.sqlite", *clocks)).idle()
+    assert not any("SM clock" in note for note in table.notes)
+
+
 def test_samples_belong_to_the_gpu_of_their_type(tmp_path):
     path = recorded(tmp_path / "a.sqlite", 1800, 1500, gpu=3, device=0)
     assert np.isnan(steps_of(path)["sm_clock_hz"]).all()

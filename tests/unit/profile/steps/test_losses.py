@@ -165,3 +165,66 @@ def test_info_has_the_recorder_s_warnings_of_missing_events(tmp_path):
         database.executemany("INSERT INTO DIAGNOSTIC_EVENT VALUES (0, 1, 2, ?, ?, ?)", rows)
     expected = ["Not all CUDA events might have been collected", "12 events were dropped"]
     assert fastprof.open(path).about.diagnostics == expected
+
+
+def test_launches_in_functions_without_their_callers_are_counted(opened, tmp_path, capsys):
+    trace = steps_of_kineto()
+    trace.python(0, 700 * US, "train.py(1): f", number=1, parent=None)
+    trace.python(105 * US, 150 * US, "train.py(2): f", number=2, parent=1)
+    # Function 77 is not in the file.
+    trace.python(305 * US, 340 * US, "train.py(3): f", number=3, parent=77)
+    trace.python(306 * US, 330 * US, "train.py(4): f", number=4, parent=3)
+    profile = opened(trace)
+    assert profile.contents.truncated_stacks == 2
+    steps = profile.find_steps()
+    assert steps.lost is None
+    assert steps.is_counted.all()
+    assert steps.notes == (
+        "2 of 21 launches lack the callers of their Python functions, 2 in step 2: their layers "
+        "and source lines may be unknown",
+    )
+    assert not any("callers" in note for note in profile.trim("0.35ms:").find_steps().notes)
+    assert any("callers" in note for note in profile.trim("0.25ms:").find_steps().notes)
+    from fastprof import cli
+
+    assert cli.main(["info", str(trace.write(tmp_path / "cut.json"))]) == 0
+    text = capsys.readouterr().out
+    assert "21; 2 lack the callers of their Python functions" in text
+    assert "keep the trace whole" in text
+
+
+def test_stacks_that_are_all_cut_are_no_note(opened):
+    trace = steps_of_kineto()
+    trace.python(0, 700 * US, "train.py(1): f", number=1, parent=77)
+    profile = opened(trace)
+    assert profile.contents.truncated_stacks == 21
+    assert profile.find_steps().notes == ()
+
+
+def test_ranges_without_any_of_their_work_are_counted(opened, tmp_path, capsys):
+    from fastprof import cli
+
+    for trace, annotate in (
+        (steps_of_kineto(8, 9), lambda t, *a: t.annotation(*a)),
+        (steps_of_nsys(8, 9), lambda t, *a: t.push_pop(*a, 1)),
+    ):
+        annotate(trace, 305 * US, 345 * US, "forward")  # both launches lack their kernels
+        annotate(trace, 325 * US, 365 * US, "loss")  # one of two
+        annotate(trace, 391 * US, 395 * US, "without launches")
+        profile = opened(trace)
+        assert profile.contents.ranges_without_work == 1
+    assert cli.main(["info", str(trace.write(tmp_path / "ranges.sqlite"))]) == 0
+    assert "1 of yours launch work, of which the file has none" in " ".join(
+        capsys.readouterr().out.split()
+    )
+
+
+def test_ranges_that_are_open_at_the_end_are_counted(opened, tmp_path, capsys):
+    from fastprof import cli
+
+    export = steps_of_nsys()
+    export.push_pop(600 * US, None, "never closed", 1)
+    path = export.write(tmp_path / "open.sqlite")
+    assert fastprof.open(path).contents.open_ranges == 1
+    assert cli.main(["info", str(path)]) == 0
+    assert "6 user; 1 open at the end" in capsys.readouterr().out

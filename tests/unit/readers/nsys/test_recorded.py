@@ -2,9 +2,11 @@
 
 import sys
 
+import numpy as np
 import pytest
 
 import fastprof
+from fastprof.analysis.host.states import switched_out, system_calls
 from fastprof.cli import main
 from support import nsys_tool, nvtx_recorder
 from support.nvtx_read_back import assert_agrees
@@ -14,7 +16,7 @@ pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.1
 pytestmark = pytest.mark.usefixtures("real_nsys")
 
 PROGRAM = """
-import ctypes, os, sys, threading, time
+import ctypes, os, signal, sys, threading, time
 import torch
 import fastprof
 from fastprof.annotate.text import tool_domain
@@ -56,6 +58,20 @@ core.nvtxRangePop()
 if not child:
     os._exit(0)
 os.waitpid(child, 0)
+own = os.getpid()
+child = os.fork()
+if not child:
+    time.sleep(0.1)
+    os.kill(own, signal.SIGSTOP)
+    time.sleep(0.3)
+    os.kill(own, signal.SIGCONT)
+    os._exit(0)
+core.nvtxRangePushA(b"stopped by a signal")
+until = time.monotonic() + 0.6
+while time.monotonic() < until:
+    pass
+core.nvtxRangePop()
+os.waitpid(child, 0)
 core.nvtxRangePushA(b"never closed")
 core.nvtxRangePushA(b"x" * 1000)
 core.nvtxRangePop()
@@ -89,6 +105,23 @@ def test_ranges_are_those_of_the_tables(recording):
     assert profile.ranges.n_ended_elsewhere == 1
 
 
+def test_a_stopped_process_is_off_the_cpu_in_no_call(recording):
+    profile = fastprof.open(recording.with_suffix(".sqlite"))
+    if not len(profile.cpu_switches):
+        pytest.skip("recorded without thread switches")
+    ranges, out, calls = profile.ranges, switched_out(profile), system_calls(profile)
+    names = [each.label for each in ranges.meanings]
+    (row,) = np.flatnonzero(ranges.label == names.index("stopped by a signal"))
+    is_own = out.thread == ranges.thread[row]
+    is_own &= (out.start >= ranges.start[row]) & (out.end <= ranges.end[row])
+    length = np.where(is_own, out.end - out.start, 0)
+    longest = int(length.argmax())
+    assert length[longest] > 200_000_000
+    overlaps = (calls.thread == ranges.thread[row]) & (calls.end - calls.start > 1_000_000)
+    overlaps &= (calls.start < out.end[longest]) & (calls.end > out.start[longest])
+    assert not overlaps.any()
+
+
 @pytest.mark.parametrize(
     "command",
     ["info", "prof", "parse", "overview", "ranges", "layers", "steps", "idle", "summary", "stats"],
@@ -112,17 +145,21 @@ def test_a_report_is_exported_and_read(recording, tmp_path, monkeypatch, capfd):
     assert "in mine" in out and "exported with" in err
 
 
-@pytest.mark.parametrize("form", ["parquetdir", "arrowdir"])
-def test_directories_of_tables_read_as_the_sqlite_export(recording, tmp_path, monkeypatch, form):
-    pytest.importorskip("pyarrow")
+@pytest.mark.parametrize("form", ["parquetdir", "arrowdir", "json", "jsonlines"])
+def test_other_exports_read_as_the_sqlite_export(recording, tmp_path, monkeypatch, form):
+    if form.endswith("dir"):
+        pytest.importorskip("pyarrow")
     monkeypatch.setenv("FASTPROF_CACHE", str(tmp_path / "cache"))
     output = nsys_tool.nsys(
         "export", "--type", form, "--output", str(tmp_path / "tables"), f"{recording}.nsys-rep"
     )
-    if not (tmp_path / "tables").is_dir():
+    if not (tmp_path / "tables").exists():
         pytest.skip(f"this nsys exports no {form}: {output[-200:]}")
     ours, expected = fastprof.open(tmp_path / "tables"), fastprof.open(f"{recording}.sqlite")
     assert ours.ranges.to_pandas().equals(expected.ranges.to_pandas())
     assert ours.os_calls.to_pandas().equals(expected.os_calls.to_pandas())
+    assert ours.cpu_samples.to_pandas().equals(expected.cpu_samples.to_pandas())
+    assert ours.cpu_switches.to_pandas().equals(expected.cpu_switches.to_pandas())
     assert ours.about.threads == expected.about.threads
+    assert ours.about.processes == expected.about.processes
     assert len(ours.ranges) > 10

@@ -75,7 +75,7 @@ def _loader_effect(facts: Facts, ranges: list[str]) -> str:
 @rule("garbage-collection", least=0.01)
 def garbage_collection(facts: Facts) -> Iterator[Finding]:
     """The GPU waits for Python's garbage collector."""
-    return _of_python(
+    return _of_one_cause(
         facts,
         "garbage collection",
         what="The GPU waits while Python collects garbage.",
@@ -90,7 +90,7 @@ def garbage_collection(facts: Facts) -> Iterator[Finding]:
 @rule("gil", least=0.02)
 def interpreter_lock(facts: Facts) -> Iterator[Finding]:
     """The GPU waits for Python's global interpreter lock."""
-    return _of_python(
+    return _of_one_cause(
         facts,
         "GIL",
         what="The thread that launches work waits for Python's interpreter lock.",
@@ -102,8 +102,33 @@ def interpreter_lock(facts: Facts) -> Iterator[Finding]:
     )
 
 
-def _of_python(
-    facts: Facts, name: str, *, what: str, remedy: str, why: str, cause: str, effect: str
+@rule("off-cpu", least=0.03)
+def off_cpu(facts: Facts) -> Iterator[Finding]:
+    """The thread that launches work is not on a CPU."""
+    return _of_one_cause(
+        facts,
+        "off CPU",
+        what="The operating system does not run the thread that launches work.",
+        remedy="give the process enough CPUs: compare its threads (loader workers, "
+        "OMP_NUM_THREADS) with the cores, the container's CPU quota and other processes; pin it "
+        "with taskset or numactl",
+        why="a wait in a call that the trace does not record looks the same",
+        cause="The thread that launches work is off the CPU for {time}.",
+        effect="If it ran, {saving} would be saved.",
+        confidence="medium",
+    )
+
+
+def _of_one_cause(
+    facts: Facts,
+    name: str,
+    *,
+    what: str,
+    remedy: str,
+    why: str,
+    cause: str,
+    effect: str,
+    confidence: str = "high",
 ) -> Iterator[Finding]:
     """A finding on all idle time of the cause `name`; the other texts are those of `Finding`."""
     ns = facts.idle.mean(name)
@@ -116,7 +141,7 @@ def _of_python(
             effect=effect,
             where=shares_of(facts, (name,), "line", "range"),
             evidence=_host_evidence(facts, {name: ns}),
-            confidence="high",
+            confidence=confidence,
             idle_ns={name: ns},
         )
 
