@@ -182,7 +182,8 @@ def annotate_layers(model: Module, name: str = "") -> Layers:
         handles.append(module.register_forward_hook(Leave(_traced), always_call=True))
     references = [(full, weakref.ref(module)) for full, module in names]
     graphs = GraphLayers(lambda: _alive_of(references))
-    weakref.finalize(model, graphs.remove).atexit = False
+    _, itself = next(model.named_modules())  # the model may be a weak reference
+    weakref.finalize(itself, graphs.remove).atexit = False
     return Layers([*handles, graphs])
 
 

@@ -241,6 +241,15 @@ def test_models_are_not_kept_alive(runtime):
     layers.remove()
 
 
+def test_a_weak_reference_to_a_model_will_do(runtime):
+    model = Block()
+    layers = fastprof.annotate_layers(weakref.proxy(model), "net")
+    with capturing(runtime):
+        model(torch.ones(2, 4))
+    assert ("addmm", "net.fc", FORWARD) in marked(runtime)
+    layers.remove()
+
+
 def test_run_annotates_all_modules_of_the_program(runtime):
     model = nn.Sequential(Block())
     own = annotate_graphs()
