@@ -48,6 +48,7 @@ class Repeatable(NamedTuple):
     lost_ns : GPU time of all these calls above their ideal time, 0 if that is unknown
     gpu_ns : of all these calls
     kernel : the name of the first kernel of the forward pass, "" if there is none
+    is_tf32 : whether products of float32 used TF32; None if there are none
     """
 
     call: Call
@@ -56,6 +57,7 @@ class Repeatable(NamedTuple):
     lost_ns: float
     gpu_ns: float
     kernel: str
+    is_tf32: bool | None
 
 
 def repeatable_calls(
@@ -80,8 +82,8 @@ def repeatable_calls(
             continue
         passes = sums.of(2 * number), sums.of(2 * number + 1)
         lost_ns = float(sums.lost[2 * number] + sums.lost[2 * number + 1])
-        name = sums.kernel(2 * number)
-        result.append(Repeatable(named.call, *passes, lost_ns, gpu_ns, name))
+        name, is_tf32 = sums.kernel(2 * number), sums.is_tf32(number)
+        result.append(Repeatable(named.call, *passes, lost_ns, gpu_ns, name, is_tf32))
         other -= gpu_ns
     return sorted(result, key=lambda call: (-call.lost_ns, -call.gpu_ns)), other
 
@@ -125,12 +127,25 @@ class _Sums:
         keys, first_of_key = np.unique(key, return_index=True)
         self._first = dict(zip(keys.tolist(), first_of_key.tolist(), strict=True))
         self._names = texts(profile, "name")
+        types = texts(profile, "compute_type")
+        self._types = {
+            name: groups.sums((types.ids == types.values.index(name)).astype(np.float64))
+            for name in ("tf32", "fp32")
+            if name in types.values
+        }
         self._calls = np.bincount(take(key, heads.astype(np.int32)) + 1, None, n + 1)
 
     def kernel(self, key: int) -> str:
         """The name of the first kernel of a pass, "" if there is none or the trace lacks it."""
         row = self._first.get(key)
         return "" if row is None else self._names.at(row) or ""
+
+    def is_tf32(self, number: int) -> bool | None:
+        """Whether a call's products of float32 used TF32; None if it has none."""
+        for name, sums in self._types.items():
+            if sums[2 * number] or sums[2 * number + 1]:
+                return name == "tf32"
+        return None
 
     def of(self, key: int) -> Pass | None:
         """The means of a pass; None without kernels."""
