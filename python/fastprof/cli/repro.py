@@ -32,7 +32,8 @@ that they lose against their ideal time, as in fastprof roofline.
 
 Values are random. Integers that index another argument are below its size. Calls that a script
 cannot repeat are named with the reason: a list or the type of a tensor is not in the trace, another
-library defines the operator (the script has --import), torch.compile made it.
+library defines the operator (import it with --import of the script, or name its function with
+fastprof.op in a file of --ops), torch.compile made it.
 """
 
 
@@ -56,13 +57,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--variants", action="store_true", help="also what fastprof advise names for these calls"
     )
-    add(parser, "--graph-capture", "--trim")
+    add(parser, "--ops", "--graph-capture", "--trim")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     from fastprof.analysis.repro.script import script
     from fastprof.api.open import open_trace
+    from fastprof.ops.user import load_file
+
+    for path in arguments.ops:
+        load_file(path)
 
     with Bar() as bar:
         profile = open_trace(arguments.file, bar, graph_capture=arguments.graph_capture)

@@ -14,7 +14,7 @@ from fastprof.analysis.roofline.ideal import Ideals, ideals_of
 from fastprof.analysis.selection import selected
 from fastprof.model.call import Call
 from fastprof.model.devices import Device
-from fastprof.profile.calls import CallsOfKernels, Named
+from fastprof.profile.calls import CallsOfKernels
 from fastprof.profile.data import ProfileData
 
 
@@ -78,7 +78,7 @@ def repeatable_calls(
     result, other = [], float(time[is_selected].sum())
     for number, named in enumerate(calls.named):
         gpu_ns = float(sums.time[2 * number] + sums.time[2 * number + 1])
-        if named.call is None or not _is_of_torch(named) or not gpu_ns:
+        if named.call is None or not gpu_ns:
             continue
         passes = sums.of(2 * number), sums.of(2 * number + 1)
         lost_ns = float(sums.lost[2 * number] + sums.lost[2 * number + 1])
@@ -86,11 +86,6 @@ def repeatable_calls(
         result.append(Repeatable(named.call, *passes, lost_ns, gpu_ns, name, is_tf32))
         other -= gpu_ns
     return sorted(result, key=lambda call: (-call.lost_ns, -call.gpu_ns)), other
-
-
-def _is_of_torch(named: Named) -> bool:
-    """Whether a call is of an operator of torch's dispatcher, as torch.profiler records it."""
-    return named.call is not None and all(arg.name == "" for arg in named.call.args)
 
 
 class _Sums:

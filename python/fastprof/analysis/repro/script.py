@@ -11,7 +11,7 @@ from fastprof._system.classes import NamedTuple
 from fastprof._system.regex import regex
 from fastprof.analysis.registry import Where
 from fastprof.analysis.repro.calls import Pass, Repeatable, repeatable_calls
-from fastprof.analysis.repro.inputs import NotRepeatableError, element_type, source_of
+from fastprof.analysis.repro.inputs import NotRepeatableError, Source, source_of
 from fastprof.analysis.repro.variants import Variant, beyond, variants
 from fastprof.analysis.roofline.utilisation import devices_with
 from fastprof.errors import ReportError
@@ -79,7 +79,7 @@ def script(
         "TITLE": _comment(f"{calls_text} of {profile.name}, {share:.1%} of its GPU time."),
         "GPU": _comment(gpus or "an unnamed GPU"),
         "CALLS": "\n".join(
-            _entry(one, arguments, gpus if with_variants else None) for one, arguments in chosen
+            _entry(one, source, gpus if with_variants else None) for one, source in chosen
         ),
     }
     text = _PLACES.sub(lambda place: values[place[1]], _template())
@@ -88,26 +88,26 @@ def script(
 
 def _chosen(
     calls: Sequence[Repeatable], top: int
-) -> tuple[list[tuple[Repeatable, list[str]]], list[str]]:
-    """The first calls that can be repeated, with their arguments; those before them that cannot."""
-    chosen: list[tuple[Repeatable, list[str]]] = []
+) -> tuple[list[tuple[Repeatable, Source]], list[str]]:
+    """The first calls that can be repeated, with their source; those before them that cannot."""
+    chosen: list[tuple[Repeatable, Source]] = []
     refused = []
     for one in calls:
         if len(chosen) == top:
             break
         try:
-            chosen.append((one, source_of(one.call, element_type(one.kernel))))
+            chosen.append((one, source_of(one.call, one.kernel)))
         except NotRepeatableError as reason:
             refused.append(f"{one.call.mod}::{one.call.op}: {reason}")
     return chosen, refused
 
 
-def _entry(one: Repeatable, arguments: Sequence[str], gpus: str | None) -> str:
+def _entry(one: Repeatable, source: Source, gpus: str | None) -> str:
     """A call in the script. gpus : of the trace, for its variants; None without variants"""
     calls = max((p.calls for p in (one.forward, one.backward) if p is not None), default=0)
     lines = [
         f'"name": {f"{one.call.mod}::{one.call.op}"!r},',
-        f'"args": [{", ".join(arguments)}],',
+        *_arguments(source),
         f'"calls": {calls},',
         f'"tf32": {one.is_tf32},',
         *(
@@ -125,12 +125,25 @@ def _entry(one: Repeatable, arguments: Sequence[str], gpus: str | None) -> str:
     return "\n".join(["    {", *(f"        {line}" for line in lines), "    },"])
 
 
+def _arguments(source: Source) -> Iterator[str]:
+    yield f'"args": [{", ".join(source.args)}],'
+    if source.named:
+        yield f'"named": {_dict(source.named.items())},'
+    if source.function:
+        yield f'"function": {source.function!r},'
+    if source.make:
+        yield f'"make": {source.make!r},'
+
+
 def _variant(one: Repeatable, variant: Variant) -> str:
     parts = {"title": repr(variant.name)}
     if variant.call.op != one.call.op:
         parts["name"] = repr(f"{variant.call.mod}::{variant.call.op}")
     if variant.call != one.call:
-        parts["args"] = f"[{', '.join(source_of(variant.call, element_type(one.kernel)))}]"
+        source = source_of(variant.call, one.kernel)
+        parts["args"] = f"[{', '.join(source.args)}]"
+        if source.named:
+            parts["named"] = _dict(source.named.items())
     if variant.setting:
         parts["setting"] = repr(variant.setting)
     if variant.useful < 1:

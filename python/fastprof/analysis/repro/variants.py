@@ -21,6 +21,7 @@ from fastprof.analysis.repro.padding import (
     padded,
 )
 from fastprof.model.call import Arg, Call, Tensor
+from fastprof.ops.registry import MODULES
 from fastprof.ops.tensor import canonical_type
 from fastprof.ops.tensor_cores import Fp32, fp32_unit
 
@@ -73,7 +74,7 @@ def variants(call: Call, gpu: str, is_tf32: bool) -> list[Variant]:
     gpu : name of the GPU, "" if unknown
     is_tf32 : the recorded kernels use TF32
     """
-    if call.mod != "aten":
+    if call.mod != "aten" and call.mod not in MODULES:
         return []
     outer = _attention(call)
     return [
