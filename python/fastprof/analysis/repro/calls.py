@@ -49,6 +49,7 @@ class Repeatable(NamedTuple):
     gpu_ns : of all these calls
     kernel : the name of the first kernel of the forward pass, "" if there is none
     is_tf32 : whether products of float32 used TF32; None if there are none
+    result : the sizes of the result, if the surrounding calls determine it
     """
 
     call: Call
@@ -58,6 +59,7 @@ class Repeatable(NamedTuple):
     gpu_ns: float
     kernel: str
     is_tf32: bool | None
+    result: tuple[int, ...] | None
 
 
 def repeatable_calls(
@@ -83,7 +85,8 @@ def repeatable_calls(
         passes = sums.of(2 * number), sums.of(2 * number + 1)
         lost_ns = float(sums.lost[2 * number] + sums.lost[2 * number + 1])
         name, is_tf32 = sums.kernel(2 * number), sums.is_tf32(number)
-        result.append(Repeatable(named.call, *passes, lost_ns, gpu_ns, name, is_tf32))
+        shape = named.call.result.shape if named.call.result and named.exact else None
+        result.append(Repeatable(named.call, *passes, lost_ns, gpu_ns, name, is_tf32, shape))
         other -= gpu_ns
     return sorted(result, key=lambda call: (-call.lost_ns, -call.gpu_ns)), other
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from fastprof._system.classes import NamedTuple
 from fastprof._system.regex import regex
+from fastprof.analysis.repro.assumed import assumed
+from fastprof.analysis.repro.values import LISTS, TEXTS, hints
 from fastprof.model.call import UNKNOWN, Arg, Call, Tensor
-from fastprof.ops.registry import MODULES, repeat_of
+from fastprof.model.markers.kineto import REQUIRED, forms_of
+from fastprof.ops.registry import MODULES, find, repeat_of
 from fastprof.ops.tensor import canonical_type
 
 _QUANTISED: Final = frozenset({"quint8", "qint8", "qint32"})  # need a scale, which is not recorded
@@ -24,56 +27,56 @@ _NO_WORK: Final = frozenset(
         "_local_scalar_dense",
         "empty",
         "detach",
+        "detach_",
         "view",
         "record_stream",
     }
 )
-# Numbers of choices: the argument whose size, in a dimension, integers of another argument index.
-# By operator: (the argument of integers, the argument that they index, its dimension).
-_INDEXES: Final[dict[str, tuple[int, int, int]]] = {
-    "embedding": (1, 0, 0),
-    "embedding_bag": (1, 0, 0),
-    "index_select": (2, 0, -1),
-    "gather": (2, 0, -1),
-    "scatter": (2, 0, -1),
-    "scatter_": (2, 0, -1),
-    "scatter_add": (2, 0, -1),
-    "scatter_add_": (2, 0, -1),
-    "index_add": (2, 0, -1),
-    "index_add_": (2, 0, -1),
-    "index_copy": (2, 0, -1),
-    "index_copy_": (2, 0, -1),
-    "nll_loss": (1, 0, 1),
-    "nll_loss_nd": (1, 0, 1),
-    "nll_loss_forward": (1, 0, 1),
-    "cross_entropy_loss": (1, 0, 1),
-    "take_along_dim": (1, 0, -1),
-}
 # Functions of torch whose first argument is a list of tensors.
 _OF_LISTS: Final = frozenset(
     {"cat", "concat", "stack", "hstack", "vstack", "dstack", "column_stack", "block_diag"}
 )
 _COLLECTIVES: Final = frozenset({"c10d", "c10d_functional", "_c10d_functional", "nccl"})
+_NOTHING: Final = Tensor((), "")  # None, a text, or a list that is not recorded
 LACKING: Final = "..."  # in the script: not recorded
-_IN_DIMENSION_OF: Final = 1  # where the dimension is -1, the argument that has it
 
 
 class NotRepeatableError(Exception):
     """The trace lacks what a script needs of a call; the text says what."""
 
 
-# The types of tensors in lists are not recorded. Kernels that only copy name the size of elements.
+# The types of tensors in lists are not recorded. Kernels name them, or the size of elements.
 _ELEMENT: Final = regex(r"OpaqueType<(\d+)u?>")
-_OF_SIZE: Final = {1: "uint8", 2: "bfloat16", 4: "float32", 8: "float64", 16: "complex128"}
-
-
+_OF_SIZE: Final = {
+    "1": "uint8",
+    "2": "bfloat16",
+    "4": "float32",
+    "8": "float64",
+    "16": "complex128",
+}
+_FUNCTOR: Final = regex(r"(?:Functor\w*|CatArrayBatchedCopy\w*)<(?:at::native::)?([\w:]+)[,>]")
+_NAMES: Final = {
+    "c10::Half": "float16",
+    "c10::BFloat16": "bfloat16",
+    "c10::complex": "complex64",
+    "unsigned char": "uint8",
+}
 _OVER_THE_BUS: Final = regex(r"(?i)(?:mem)?cpy.*(?:HtoD|DtoH|Host.?to.?Device|Device.?to.?Host)")
 
 
 def element_type(kernel: str) -> str | None:
-    """A type of the size of the elements that a copying kernel names, None if it names none."""
-    size = _ELEMENT.search(kernel)
-    return None if size is None else _OF_SIZE.get(int(size[1]))
+    """The type of the elements that a kernel of lists names, or a type of the size that it names.
+
+    None if it names neither.
+    """
+    size, functor = _ELEMENT.search(kernel), _FUNCTOR.search(kernel)
+    if size is not None:
+        return _OF_SIZE.get(size[1])
+    name = "" if functor is None else functor[1]
+    return _NAMES.get(name) or (canonical_type(name) if name in _C_TYPES else None)
+
+
+_C_TYPES: Final = frozenset({"float", "double", "int", "long", "bool", "short"})
 
 
 class Source(NamedTuple):
@@ -111,15 +114,9 @@ def source_of(call: Call, kernel: str = "") -> Source:
         raise NotRepeatableError("a copy between host and GPU; a script makes its tensors on one")
     unrecorded, repeat = element_type(kernel), repeat_of(call)
     function = repeat.call or _path(call)
-    values = [arg.value for arg in call.args]
     if function.startswith("torch.") and call.op in _OF_LISTS:
         call = _with_list(call)
-        values = [arg.value for arg in call.args]
-    most = _most(call.op, values)
-    can_lack = repeat.make is not None
-    texts = [
-        _expression(value, most.get(i), unrecorded, can_lack) for i, value in enumerate(values)
-    ]
+    texts = _texts(call, unrecorded, can_lack=repeat.make is not None)
     pairs = list(zip(call.args, texts, strict=True))
     return Source(
         [text for arg, text in pairs if not arg.name],
@@ -139,7 +136,7 @@ def _path(call: Call) -> str:
     """
     if call.mod in MODULES:
         return f"torch.Tensor.{call.op}" if call.mod == "Tensor" else f"{call.mod}.{call.op}"
-    if call.mod in _COLLECTIVES:
+    if call.mod in _COLLECTIVES or call.op.startswith("nccl"):
         raise NotRepeatableError("communication needs the other ranks")
     if "." in call.mod or any(arg.name for arg in call.args):
         raise NotRepeatableError(
@@ -155,27 +152,57 @@ def _with_list(call: Call) -> Call:
     return replace(call, args=(Arg("", tensors), *call.args[n:]))
 
 
-def _most(op: str, values: Sequence[Any]) -> dict[int, int]:
-    """By argument of integers, the number of choices that it indexes."""
-    if op not in _INDEXES:
-        return {}
-    integers, of, dimension = _INDEXES[op]
-    if max(integers, of) >= len(values) or not isinstance(values[of], Tensor):
-        return {}
-    if dimension < 0:
-        dimension = values[_IN_DIMENSION_OF] if len(values) > _IN_DIMENSION_OF else 0
-    shape = values[of].shape
-    is_there = isinstance(dimension, int) and -len(shape) <= dimension < len(shape)
-    return {integers: shape[dimension]} if is_there else {}
+def _texts(call: Call, unrecorded: str | None, can_lack: bool) -> list[str]:
+    """Expressions of the arguments. can_lack : `...` stands for what is not recorded"""
+    values = [arg.value for arg in call.args]
+    told = hints(call.op, values, is_functional=call.mod in MODULES)
+    known = {at: f"A({text})" for at, text in assumed(call).items()} if call.mod == "aten" else {}
+    if call.op in TEXTS and call.mod == "aten":
+        at, text = TEXTS[call.op]
+        known[at] = f"A({text!r})"
+    if call.mod == "aten":
+        _check(call, values, known)
+    return [
+        known.get(at) or _expression(value, told.get(at, []), unrecorded, can_lack)
+        for at, value in enumerate(values)
+    ]
 
 
-def _expression(value: Any, most: int | None, unrecorded: str | None, can_lack: bool) -> str:
-    """can_lack : `...` stands for what is not recorded"""
+def _check(call: Call, values: Sequence[Any], known: Mapping[int, str]) -> None:
+    """Check that what an operator of torch requires is recorded.
+
+    Raises
+    ------
+    NotRepeatableError
+        It is not.
+    """
+    at = LISTS.get(call.op, len(values))
+    if at < len(values) and values[at] == _NOTHING:
+        raise NotRepeatableError("the list of its indices is not recorded")
+    forms = forms_of(call.op)
+    if not forms and find(call) is None:
+        raise NotRepeatableError("torch has no operator of this name; it is a function of Python")
+    lacks = [
+        [
+            at
+            for at, (value, kind) in enumerate(zip(values, form, strict=True))
+            if kind == REQUIRED and value in (None, _NOTHING) and at not in known
+        ]
+        for form in forms
+        if len(form) == len(values)
+    ]
+    if lacks and all(lacks):
+        raise NotRepeatableError(f"its argument {lacks[0][0] + 1} is not recorded")
+
+
+def _expression(value: Any, told: Sequence[str], unrecorded: str | None, can_lack: bool) -> str:
+    """told : further arguments of `T`; can_lack : `...` stands for what is not recorded"""
     if isinstance(value, Tensor):
-        is_lacking = value.dtype == "" or (value.dtype is None and unrecorded is None)
-        return LACKING if is_lacking and can_lack else _tensor(value, most, unrecorded)
+        is_lacking = value.dtype == "" or value.dtype is None
+        return LACKING if is_lacking and can_lack else _tensor(value, told)
     if isinstance(value, tuple):
-        return f"[{', '.join(_expression(item, most, unrecorded, can_lack) for item in value)}]"
+        typed = (_with_type(item, unrecorded) for item in value)
+        return f"[{', '.join(_expression(item, told, unrecorded, can_lack) for item in typed)}]"
     if value is UNKNOWN and can_lack:
         return LACKING
     if value is UNKNOWN:
@@ -188,17 +215,22 @@ def _expression(value: Any, most: int | None, unrecorded: str | None, can_lack: 
     raise NotRepeatableError(f"an argument is a {type(value).__name__}, which no script can make")
 
 
-def _tensor(tensor: Tensor, most: int | None, unrecorded: str | None) -> str:
+def _with_type(item: Any, unrecorded: str | None) -> Any:
+    is_untyped = isinstance(item, Tensor) and item.dtype is None
+    return replace(item, dtype=unrecorded) if is_untyped else item
+
+
+def _tensor(tensor: Tensor, told: Sequence[str]) -> str:
     if tensor.dtype == "":
         return "None"
-    if tensor.dtype is None and unrecorded is None:
-        raise NotRepeatableError("the type of a tensor is not recorded")
-    name = unrecorded if tensor.dtype is None else canonical_type(tensor.dtype)
+    if tensor.dtype is None:
+        what = "type of a tensor" if tensor.shape else "value of a number or the type of a tensor"
+        raise NotRepeatableError(f"the {what} is not recorded")
+    name = canonical_type(tensor.dtype)
     if name is None or name in _QUANTISED:
         raise NotRepeatableError(f"tensors of type {tensor.dtype} cannot be made")
     parts = [repr(tensor.shape), repr(name)]
     if tensor.strides is not None and len(tensor.strides) == len(tensor.shape):
         parts.append(repr(tensor.strides))
-    if most is not None:
-        parts.append(f"most={most}")
+    parts += told
     return f"T({', '.join(parts)})"

@@ -110,6 +110,7 @@ def _entry(one: Repeatable, source: Source, gpus: str | None) -> str:
         *_arguments(source),
         f'"calls": {calls},',
         f'"tf32": {one.is_tf32},',
+        f'"result": {one.result},',
         *(
             f'"{name}": {_pass(recorded)},'
             for name, recorded in (("forward", one.forward), ("backward", one.backward))

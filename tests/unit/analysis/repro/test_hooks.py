@@ -1,4 +1,4 @@
-"""Operators of other libraries in scripts: `call` and `make` of `fastprof.op`; torch's functions."""
+"""Functions in scripts: those that `fastprof.op` names for operators, and torch's own."""
 
 from pathlib import Path
 

@@ -149,7 +149,7 @@ def test_errors_say_what_there_is(opened):
 def test_names_of_the_file_are_no_code(tmp_path):
     folder = tmp_path / '""" + @CALLS@ + __import__("os").abort() + """'
     folder.mkdir()
-    hostile = 'aten::mm\'"\n"""); raise SystemExit(9)'
+    hostile = 'mine::mm\'"\n"""); raise SystemExit(9)'
     calls = Calls().call(hostile, [[4]], ["float"], concrete=["'''\"\"\"\\"])
     text = fastprof.open(calls.write(folder / "a\nb.json")).repro()
     tree = ast.parse(text)
