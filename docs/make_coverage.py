@@ -40,7 +40,9 @@ published: their shares are those of the trace alone. Triton kernels have an ope
 marked as an estimate: 9.7 % of the GPU time of `sd35_compile_mi300`, 6.7 % of `triton_compile`.
 
 The last column is the share of this time, communication included, in calls that `fastprof repro --top 200`
-repeats in a script, where the libraries that define their operators are installed.
+repeats in a script, where the libraries that define their operators are installed. The rest is communication, copies
+between host and GPU, kernels without shapes, what torch.compile made, and calls whose types, numbers or lists are not
+recorded (all of FBGEMM's before torch 2.1).
 
 | trace | GPU | kernels | GPU time, ms | {" | ".join(DEPTHS.values())} | repro |
 |---|---|--:|--:|{"--:|" * len(DEPTHS)}--:|

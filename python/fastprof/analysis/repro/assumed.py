@@ -27,6 +27,9 @@ _VALUES: Final[Mapping[str, Mapping[int, str]]] = {
     **{key: {1: "2"} for key in ("pow", "pow_")},
     **{key: {1: "0.5", 2: "True"} for key in ("dropout", "dropout_")},
     **{key: {1: "0.01"} for key in ("leaky_relu", "leaky_relu_")},
+    # Empty lists are recorded as lists without sizes: without amsgrad, without momentum.
+    **{op: {4: "[]"} for op in ("_fused_adam_", "_fused_adamw_")},
+    "_fused_sgd_": {2: "[]"},
     "contiguous": {1: "0"},
     "clone": {1: "None"},
     "copy_": {2: "False"},

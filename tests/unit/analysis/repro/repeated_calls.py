@@ -17,7 +17,7 @@ class Calls(KinetoFile):
 
     def call(
         self, name: str, dims: list[Any], types: list[str], us: int = 10, *, strides: Any = None,
-        concrete: list[str] | None = None, seq: int | None = None,
+        concrete: list[str] | None = None, seq: int | None = None, kernel: str | None = None,
     ) -> "Calls":  # fmt: skip
         self.n += 1
         at = self.n * 1000 * US
@@ -25,7 +25,7 @@ class Calls(KinetoFile):
         more = {key: value for key, value in more.items() if value is not None}
         self.op(at, at + 50 * US, name, dims=dims, types=types, seq=seq, **more)
         self.launch(at + 10 * US, at + 12 * US, self.n)
-        self.kernel(at + 20 * US, at + (20 + us) * US, self.n, f"kernel_{self.n}")
+        self.kernel(at + 20 * US, at + (20 + us) * US, self.n, kernel or f"kernel_{self.n}")
         return self
 
     def backward(self, seq: int, us: int) -> "Calls":

@@ -147,3 +147,21 @@ def test_the_command_writes_variants_of_selected_calls(tmp_path, capsys):
     with pytest.raises(SystemExit):
         cli.main([*arguments, "--op", "conv3d"])
     assert "no work has op=conv3d: did you mean conv2d?" in capsys.readouterr().err
+
+
+def test_a_fused_step_of_an_optimizer_is_compared_with_foreach(opened, tmp_path):
+    sizes = [[[8, 4], [6]]] * 4
+    numbers = ["0.001", "0.9", "0.999", "0.01", "1e-08", "False", "False"]
+    calls = Calls().call(
+        "aten::_fused_adam_", [*sizes, [], [[], []], *[[]] * 9],
+        [*["TensorList"] * 6, *["Scalar"] * 7, "", ""], 90,
+        concrete=[*[""] * 6, *numbers, "", ""],
+        kernel="multi_tensor_apply_kernel<TensorListMetadata<4>, FusedAdamMathFunctor<float, 4>>",
+    )  # fmt: skip
+    text = opened(calls).repro(variants=True)
+    assert (
+        "[T((8, 4), 'float32', values='positive'), T((6,), 'float32', values='positive')]" in text
+    )
+    printed = repeated(text, tmp_path)
+    for name in ("foreach", "for-loop"):
+        assert re.search(rf"{name} in place of fused +[\d.]+ +[\d.]+  equal", printed), printed
