@@ -6,6 +6,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 import fastprof
 from fastprof.analysis.repro.script import script
 from support.real_data import real
+from support.written_scripts import as_module
 
 pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
 
@@ -48,10 +50,8 @@ VALUES = {"aten::nonzero"}
 FOLDS = {"aten::linear", "aten::matmul"}
 
 
-def repeated(text: str) -> tuple[dict[str, Any], dict[int, list[tuple[int, ...]]], dict[str, str]]:
-    """The script as a module, the sizes of results by call, and the errors by operator."""
-    module = ModuleType("script")
-    exec(compile(text, "script", "exec"), module.__dict__)  # as `python SCRIPT` does
+def repeated(module: ModuleType) -> tuple[dict[int, list[tuple[int, ...]]], dict[str, str]]:
+    """The sizes of results by call, and the errors by operator."""
     results, errors = {}, {}
     for number, call in enumerate(module.CALLS):
         try:
@@ -59,25 +59,26 @@ def repeated(text: str) -> tuple[dict[str, Any], dict[int, list[tuple[int, ...]]
             results[number] = [tuple(t.shape) for t in outputs]
         except Exception as error:
             errors[call["name"]] = str(error)
-    return module.__dict__, results, errors
+    return results, errors
 
 
 @pytest.mark.parametrize(("name", "share", "n_run", "n_told", "libraries"), TRACES)
 def test_calls_of_a_real_trace_run_with_the_recorded_sizes(
-    name: str, share: float, n_run: int, n_told: int, libraries: str
+    tmp_path: Path, name: str, share: float, n_run: int, n_told: int, libraries: str
 ) -> None:
     path = real(f"kineto/{name}.json.gz")
     result = script(fastprof.open(path), top=200)
     assert result.share >= share
-    module, results, errors = repeated(result.text)
+    module = as_module(result.text, tmp_path)
+    results, errors = repeated(module)
     for operator, error in errors.items():
         is_foreign = re.fullmatch(libraries, operator.partition("::")[0])
         assert operator in VALUES or (is_foreign and "--import" in error), (operator, error)
     assert len(results) >= n_run
     recorded, told = recorded_results(path), 0
     for number, shapes in results.items():
-        call = module["CALLS"][number]
-        wanted = recorded.get((call["name"], sizes(call["args"], module["T"])))
+        call = module.CALLS[number]
+        wanted = recorded.get((call["name"], sizes(call["args"], module.T)))
         if wanted:
             told += 1
             assert shapes[0] in wanted, call

@@ -9,6 +9,7 @@ import pytest
 
 import fastprof
 from fastprof.analysis.repro import script
+from support.written_scripts import as_module
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
 
@@ -110,8 +111,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
         names = {ns: operator.name for ns, operator in told.items()}
         written = script.script(fastprof.open(path), top=1000)
         result.refused.extend(written.refused)
-        module = ModuleType("script")
-        exec(compile(written.text, "script", "exec"), module.__dict__)  # as `python SCRIPT` does
+        module = as_module(written.text, folder)
         for call in module.CALLS:
             got, error = repeated(module, call)
             if got is not None:
