@@ -59,6 +59,11 @@ def _lacks(value: Any) -> bool:
     return isinstance(value, Unknown) or value in (Tensor(()), Tensor((), ""))
 
 
+def _oddness(extent: int, stride: int, padding: int) -> int:
+    """How far from what models use: patches side by side, or half of the filter as padding."""
+    return 0 if (stride, padding) == (extent, 0) else 1 + abs(2 * padding - (extent - 1))
+
+
 def _convolution(values: Sequence[Any], result: Tensor | None) -> dict[int, str]:
     """Stride, padding, dilation and groups by the sizes of input, filters and result."""
     if result is None or not all(isinstance(value, Tensor) for value in values[:2]):
@@ -68,8 +73,8 @@ def _convolution(values: Sequence[Any], result: Tensor | None) -> dict[int, str]
     if not len(x) == len(y) == n + 2 or not filters[1] or x[1] % filters[1]:
         return {}
     choices = (
-        (abs(2 * padding - (filters[2] - 1)), stride, padding)
-        for stride in _STRIDES
+        (_oddness(filters[2], stride, padding), stride, padding)
+        for stride in (*_STRIDES, filters[2])
         for padding in range(max(filters[2:]) + 1)
     )
     for _, stride, padding in sorted(choices):

@@ -12,6 +12,7 @@ from fastprof.analysis.grouping import Grouping, numbers, texts
 from fastprof.analysis.registry import Where
 from fastprof.analysis.roofline.ideal import Ideals, ideals_of
 from fastprof.analysis.selection import selected
+from fastprof.model.arrays import Bools
 from fastprof.model.call import Call
 from fastprof.model.devices import Device
 from fastprof.profile.calls import CallsOfKernels
@@ -91,6 +92,13 @@ def repeatable_calls(
     return sorted(result, key=lambda call: (-call.lost_ns, -call.gpu_ns)), other
 
 
+def _are(profile: ProfileData, name: str, value: str) -> Bools:
+    """bool [kernels] Whether a column of texts has this value."""
+    column = texts(profile, name)
+    rows: Bools = column.ids == (column.values.index(value) if value in column.values else -2)
+    return rows
+
+
 class _Sums:
     """Sums over the kernels of each call and pass: twice the index of the call, plus 1 in backward.
 
@@ -116,6 +124,7 @@ class _Sums:
         key = np.where(is_selected & (calls.call >= 0), 2 * calls.call + calls.backward, -1)
         key = key.astype(np.int32)
         groups = Grouping(key, n)
+        products = _are(profile, "tc", "0") | _are(profile, "tc", "1")
         self.time, self.lost = groups.sums(time), groups.sums(ideal.lost)
         self._kernels, self._ideal = groups.counts, groups.sums(ideal.ideal)
         self._known = groups.sums(time, ideal.is_counted)
@@ -125,11 +134,9 @@ class _Sums:
         keys, first_of_key = np.unique(key, return_index=True)
         self._first = dict(zip(keys.tolist(), first_of_key.tolist(), strict=True))
         self._names = texts(profile, "name")
-        types = texts(profile, "compute_type")
         self._types = {
-            name: groups.sums((types.ids == types.values.index(name)).astype(np.float64))
+            name: groups.sums((_are(profile, "compute_type", name) & products).astype(np.float64))
             for name in ("tf32", "fp32")
-            if name in types.values
         }
         self._calls = np.bincount(take(key, heads.astype(np.int32)) + 1, None, n + 1)
 

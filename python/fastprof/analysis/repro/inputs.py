@@ -61,7 +61,7 @@ _NAMES: Final = {
     "c10::complex": "complex64",
     "unsigned char": "uint8",
 }
-_OVER_THE_BUS: Final = regex(r"(?i)(?:mem)?cpy.*(?:HtoD|DtoH|Host.?to.?Device|Device.?to.?Host)")
+_OVER_THE_BUS: Final = regex(r"(?i)co?py.*(?:HtoD|DtoH|Host.?to.?Device|Device.?to.?Host)")
 
 
 def element_type(kernel: str) -> str | None:

@@ -159,3 +159,37 @@ def test_names_of_the_file_are_no_code(tmp_path):
     ]  # fmt: skip
     assert isinstance(assigned.value, ast.List) and len(assigned.value.elts) == 1
     assert not any(isinstance(node, ast.Expr) for node in tree.body[1:])
+
+
+def test_values_that_are_made_or_assumed_are_said(opened, tmp_path):
+    calls = Calls().call("aten::embedding", [[100, 16], [4, 7], [], [], []],
+                         ["float", "long int", "Scalar", "Scalar", "Scalar"],
+                         concrete=["", "", "-1", "False", "False"])  # fmt: skip
+    calls.call("aten::bernoulli", [[8], []], ["float", ""], concrete=["", ""])
+    calls.call("aten::add", [[8], [8], []], ["float", "float", "Int"])
+    printed = repeated(opened(calls).repro(top=9), tmp_path)
+    assert "aten::embedding(float32[100, 16], int64[4, 7] below 100, -1, False, False)" in printed
+    assert "aten::bernoulli(float32[8] probabilities, None)" in printed
+    assert "aten::add(float32[8], float32[8], 1?)" in printed
+
+
+def test_products_use_tf32_if_the_recorded_kernels_do(opened):
+    kernel = "ampere_sgemm_128x64_nn", "ampere_tf32_s1688gemm_128x128_nn"
+    for name, wanted in zip(kernel, ("False", "True"), strict=True):
+        dims, types = [[64, 32], [32, 16]], ["float", "float"]
+        calls = Calls().call("aten::mm", dims, types, concrete=["", ""], kernel=name)
+        assert f'"tf32": {wanted},' in opened(calls).repro()
+    calls = Calls().call("aten::relu", [[8]], ["float"], concrete=[""])
+    assert '"tf32": None,' in opened(calls).repro()
+
+
+def test_a_result_of_other_sizes_than_recorded_is_a_failure(opened, tmp_path):
+    text = opened(mm()).repro()
+    assert '"result": None,' in text
+    path = tmp_path / "repro.py"
+    path.write_text(text.replace('"result": None,', '"result": (64, 17),'))
+    run = subprocess.run(
+        [sys.executable, str(path), "--device", "meta"], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 1
+    assert "its result has other sizes than in the trace, (64, 17)" in run.stderr
