@@ -49,7 +49,7 @@ class Repeatable(NamedTuple):
     lost_ns : GPU time of all these calls above their ideal time, 0 if that is unknown
     gpu_ns : of all these calls
     kernel : the name of the first kernel of the forward pass, "" if there is none
-    is_tf32 : whether products of float32 used TF32; None if there are none
+    compute : the arithmetic of most of its products: tf32, fp32, fp16, bf16; None for others
     result : the sizes of the result, if the surrounding calls determine it
     """
 
@@ -59,7 +59,7 @@ class Repeatable(NamedTuple):
     lost_ns: float
     gpu_ns: float
     kernel: str
-    is_tf32: bool | None
+    compute: str | None
     result: tuple[int, ...] | None
 
 
@@ -85,9 +85,9 @@ def repeatable_calls(
             continue
         passes = sums.of(2 * number), sums.of(2 * number + 1)
         lost_ns = float(sums.lost[2 * number] + sums.lost[2 * number + 1])
-        name, is_tf32 = sums.kernel(2 * number), sums.is_tf32(number)
+        name, compute = sums.kernel(2 * number), sums.compute(number)
         shape = named.call.result.shape if named.call.result and named.exact else None
-        result.append(Repeatable(named.call, *passes, lost_ns, gpu_ns, name, is_tf32, shape))
+        result.append(Repeatable(named.call, *passes, lost_ns, gpu_ns, name, compute, shape))
         other -= gpu_ns
     return sorted(result, key=lambda call: (-call.lost_ns, -call.gpu_ns)), other
 
@@ -135,8 +135,8 @@ class _Sums:
         self._first = dict(zip(keys.tolist(), first_of_key.tolist(), strict=True))
         self._names = texts(profile, "name")
         self._types = {
-            name: groups.sums((_are(profile, "compute_type", name) & products).astype(np.float64))
-            for name in ("tf32", "fp32")
+            name: groups.sums(time, _are(profile, "compute_type", name) & products)
+            for name in ("tf32", "fp32", "fp16", "bf16")
         }
         self._calls = np.bincount(take(key, heads.astype(np.int32)) + 1, None, n + 1)
 
@@ -145,12 +145,13 @@ class _Sums:
         row = self._first.get(key)
         return "" if row is None else self._names.at(row) or ""
 
-    def is_tf32(self, number: int) -> bool | None:
-        """Whether a call's products of float32 used TF32; None if it has none."""
-        for name, sums in self._types.items():
-            if sums[2 * number] or sums[2 * number + 1]:
-                return name == "tf32"
-        return None
+    def compute(self, number: int) -> str | None:
+        """The arithmetic of most of a call's products, None if it has none."""
+        times = {
+            name: sums[2 * number : 2 * number + 2].sum() for name, sums in self._types.items()
+        }
+        most = max(times, key=lambda name: times[name])
+        return most if times[most] else None
 
     def of(self, key: int) -> Pass | None:
         """The means of a pass; None without kernels."""

@@ -109,7 +109,7 @@ def _entry(one: Repeatable, source: Source, gpus: str | None) -> str:
         f'"name": {f"{one.call.mod}::{one.call.op}"!r},',
         *_arguments(source),
         f'"calls": {calls},',
-        f'"tf32": {one.is_tf32},',
+        f'"compute": {one.compute!r},',
         f'"result": {one.result},',
         *(
             f'"{name}": {_pass(recorded)},'
@@ -117,7 +117,7 @@ def _entry(one: Repeatable, source: Source, gpus: str | None) -> str:
         ),
     ]
     if gpus is not None:
-        found = variants(one.call, gpus, one.is_tf32 is True)
+        found = variants(one.call, gpus, one.compute)
         if found:
             rows = [f"    {_variant(one, variant)}," for variant in found]
             lines += ['"variants": [', *rows, "],"]

@@ -49,6 +49,7 @@ _IMAGES: Final = frozenset(
 )
 _UPDATES: Final = frozenset({"_fused_adam_", "_fused_adamw_", "_fused_sgd_"})
 _HALF: Final = ("bfloat16", "float16")
+_AUTOCAST: Final = {"bf16": ("bfloat16",), "fp16": ("float16",)}
 
 
 class Variant(NamedTuple):
@@ -68,17 +69,17 @@ class Variant(NamedTuple):
     useful: float = 1.0
 
 
-def variants(call: Call, gpu: str, is_tf32: bool) -> list[Variant]:
+def variants(call: Call, gpu: str, compute: str | None) -> list[Variant]:
     """The variants that apply to a call of torch.
 
     gpu : name of the GPU, "" if unknown
-    is_tf32 : the recorded kernels use TF32
+    compute : the arithmetic of the recorded products: tf32, fp32, fp16, bf16; None if unknown
     """
     if call.mod != "aten" and call.mod not in MODULES:
         return []
     outer = _attention(call)
     return [
-        *_types(call, gpu, is_tf32),
+        *_types(call, gpu, compute),
         *_sizes(outer or call),
         *_layouts(call),
         *_settings(call, outer),
@@ -98,19 +99,20 @@ def beyond(call: Call) -> str:
     return ""
 
 
-def _types(call: Call, gpu: str, is_tf32: bool) -> Iterator[Variant]:
-    """16-bit types, and TF32, of products of float32."""
+def _types(call: Call, gpu: str, compute: str | None) -> Iterator[Variant]:
+    """16-bit types, and TF32, of products of float32; in autocast, its type without casts."""
     is_product = call.op in PRODUCTS or call.op in CONVOLUTIONS
     if not (is_product or call.op == ATTENTION) or set(_HALF) & _dtypes(call):
         return
-    if is_product and not is_tf32 and "float32" in _dtypes(call) and _has_tf32(call, gpu):
+    is_new = compute in (None, "fp32") and "float32" in _dtypes(call) and _has_tf32(call, gpu)
+    if is_product and is_new:
         switch = (
             "torch.backends.cudnn.allow_tf32 = True"
             if call.op in CONVOLUTIONS
             else 'torch.set_float32_matmul_precision("high")'
         )
         yield Variant(switch, call, _TF32)
-    for dtype in _HALF:
+    for dtype in _AUTOCAST.get(compute or "", _HALF):
         changed = in_type(call, dtype)
         if changed is not None:
             yield Variant(f"torch.{dtype}", changed)

@@ -173,14 +173,24 @@ def test_values_that_are_made_or_assumed_are_said(opened, tmp_path):
     assert "aten::add(float32[8], float32[8], 1?)" in printed
 
 
-def test_products_use_tf32_if_the_recorded_kernels_do(opened):
-    kernel = "ampere_sgemm_128x64_nn", "ampere_tf32_s1688gemm_128x128_nn"
-    for name, wanted in zip(kernel, ("False", "True"), strict=True):
+def test_the_arithmetic_of_products_is_that_of_the_recorded_kernels(opened, tmp_path):
+    kernels = {
+        "ampere_sgemm_128x64_nn": "fp32",
+        "ampere_tf32_s1688gemm_128x128_nn": "tf32",
+        "ampere_fp16_s1688gemm_fp16_128x128_nn": "fp16",
+    }
+    for name, wanted in kernels.items():
         dims, types = [[64, 32], [32, 16]], ["float", "float"]
         calls = Calls().call("aten::mm", dims, types, concrete=["", ""], kernel=name)
-        assert f'"tf32": {wanted},' in opened(calls).repro()
+        assert f'"compute": {wanted!r},' in opened(calls).repro()
+    text = (
+        opened(calls)
+        .repro()
+        .replace('print(f"{number}', 'print(one.forward().dtype); print(f"{number}')
+    )
+    assert "torch.float16" in repeated(text, tmp_path)  # in autocast
     calls = Calls().call("aten::relu", [[8]], ["float"], concrete=[""])
-    assert '"tf32": None,' in opened(calls).repro()
+    assert '"compute": None,' in opened(calls).repro()
 
 
 def test_a_result_of_other_sizes_than_recorded_is_a_failure(opened, tmp_path):

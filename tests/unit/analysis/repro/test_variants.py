@@ -32,26 +32,32 @@ HEADS = (1, 2, 8, 32)
     ],
 )  # fmt: skip
 def test_variants_are_those_that_apply(given, names):
-    assert [variant.name for variant in variants(given, "", is_tf32=False)] == names
+    assert [variant.name for variant in variants(given, "", None)] == names
 
 
 def test_tf32_is_a_variant_only_where_it_is_new():
     given = call("mm", (8, 16), (16, 32), dtype="float")
-    for gpu, is_tf32, wanted in [
-        ("NVIDIA A100-SXM4-40GB", False, True), ("NVIDIA A100-SXM4-40GB", True, False),
-        ("Tesla V100-SXM2-16GB", False, False), ("AMD Instinct MI300X", False, True),
-        ("AMD Instinct MI250X", False, False),
+    for gpu, compute, wanted in [
+        ("NVIDIA A100-SXM4-40GB", "fp32", True), ("NVIDIA A100-SXM4-40GB", "tf32", False),
+        ("Tesla V100-SXM2-16GB", "fp32", False), ("AMD Instinct MI300X", None, True),
+        ("AMD Instinct MI250X", "fp32", False), ("NVIDIA A100-SXM4-40GB", "fp16", False),
     ]:  # fmt: skip
-        names = [variant.name for variant in variants(given, gpu, is_tf32)]
+        names = [variant.name for variant in variants(given, gpu, compute)]
         assert (TF32 in names) == wanted, gpu
     convolution = call("conv2d", (2, 8, 5, 5), (8, 8, 3, 3), dtype="float")
-    names = [v.name for v in variants(convolution, "AMD Instinct MI300X", is_tf32=False)]
+    names = [v.name for v in variants(convolution, "AMD Instinct MI300X", None)]
     assert not any("tf32" in name for name in names)
+
+
+def test_calls_in_autocast_are_tried_without_casts():
+    given = call("linear", (8, 16), (32, 16), dtype="float")
+    names = [variant.name for variant in variants(given, "", "bf16")]
+    assert names == ["torch.bfloat16", AUTOTUNE]
 
 
 def test_attention_of_one_backend_runs_with_the_others():
     inner = call("_scaled_dot_product_flash_attention", HEADS, HEADS, HEADS, 0.0, True, False)
-    (first, *_) = variants(inner, "", is_tf32=False)
+    (first, *_) = variants(inner, "", None)
     assert first.call.op == "scaled_dot_product_attention"
     assert [arg.value for arg in first.call.args[3:]] == [None, 0.0, True, None]
 
