@@ -44,8 +44,10 @@ TRACES = [
     ("transformer_a100_2024", 0.96, 108, 0, ""),
     ("triton_compile", 0.93, 4, 0, ""),
 ]
+# Traces of markers, which record functions of torch as Python calls them.
+MARKED = [("lm_v100_nvprof.sql", 0.94, 44), ("vsr_a100_nsys2024.sqlite", 0.50, 16)]
 # Results of a size that depends on values, which the meta device has not.
-VALUES = {"aten::nonzero"}
+VALUES = {"aten::nonzero", "torch::equal"}
 # Operators with products of other sizes inside: they fold batches into rows.
 FOLDS = {"aten::linear", "aten::matmul"}
 
@@ -84,6 +86,18 @@ def test_calls_of_a_real_trace_run_with_the_recorded_sizes(
             assert shapes[0] in wanted, call
         assert call["result"] is None or call["result"] == shapes[0], call
     assert told >= n_told
+
+
+@pytest.mark.parametrize(("name", "share", "n_run"), MARKED)
+@pytest.mark.filterwarnings("ignore:This overload of add_ is deprecated")
+def test_functions_that_markers_record_run(
+    tmp_path: Path, name: str, share: float, n_run: int
+) -> None:
+    result = script(fastprof.open(real(f"pyprof/{name}")), top=200)
+    assert result.share >= share
+    results, errors = repeated(as_module(result.text, tmp_path))
+    assert set(errors) <= VALUES
+    assert len(results) >= n_run
 
 
 def sizes(values: list[Any], tensor: type) -> str:

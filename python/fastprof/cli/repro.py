@@ -39,7 +39,11 @@ fastprof.op in a file of --ops), torch.compile made it.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("file", metavar="FILE", help="trace of torch.profiler with shapes")
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        help="trace with shapes of torch.profiler, or with ranges of fastprof.init",
+    )
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--top", metavar="N", type=count, default=1, help="calls (default: 1)")
     which.add_argument("--call", metavar="N", type=count, help="only the N-th call")

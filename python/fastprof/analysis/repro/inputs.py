@@ -26,6 +26,7 @@ _NO_WORK: Final = frozenset(
         "is_nonzero",
         "_local_scalar_dense",
         "empty",
+        "from_file",
         "detach",
         "detach_",
         "view",
@@ -135,6 +136,8 @@ def _path(call: Call) -> str:
         It is a function of another library.
     """
     if call.mod in MODULES:
+        if not call.op.isidentifier() or not (forms_of(call.op) or find(call)):
+            raise NotRepeatableError("no operator of torch that is known")  # torch.load is code
         return f"torch.Tensor.{call.op}" if call.mod == "Tensor" else f"{call.mod}.{call.op}"
     if call.mod in _COLLECTIVES or call.op.startswith("nccl"):
         raise NotRepeatableError("communication needs the other ranks")

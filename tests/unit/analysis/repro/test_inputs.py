@@ -37,6 +37,10 @@ def args(of: Call, kernel: str = "") -> list[str]:
         (call("cumsum", X, NUMBER, NOTHING), "", "the value of a number"),
         (call("relu", Tensor((8, 4))), "", "the type of a tensor is not recorded"),
         (call("relu", Tensor((8,), "quint8")), "", "tensors of type quint8 cannot be made"),
+        (call("torch::load", "/tmp/file"), "", "no operator of torch that is known"),
+        (call("torch::hub.load", "user/code"), "", "no operator of torch that is known"),
+        (call("save", X, "/tmp/file"), "", "torch has no operator of this name"),
+        (call("from_file", "/tmp/file", True, 8), "", "it has no GPU work"),
         (call("apex.normalization::layer", X), "", r"fastprof\.op\(call=\.\.\.\) tells"),
     ],
 )
