@@ -6,6 +6,7 @@ import pytest
 
 from fastprof import cli
 from fastprof.analysis.repro.variants import beyond, variants
+from support.written_scripts import as_module
 from unit.analysis.repro.repeated_calls import Calls, repeated
 from unit.analysis.repro.test_padding import call
 
@@ -171,3 +172,33 @@ def test_a_fused_step_of_an_optimizer_is_compared_with_foreach(opened, tmp_path)
     printed = repeated(text, tmp_path)
     for name in ("foreach", "for-loop"):
         assert re.search(rf"{name} in place of fused +[\d.]+ +[\d.]+  equal", printed), printed
+
+
+@pytest.mark.parametrize(
+    ("result", "wanted", "text"),
+    [
+        ([[1.0, 2.0]], [[1.0, 2.0]], "equal, 0.0e+00"),
+        ([[1.0, 2.1]], [[1.0, 2.0]], "DIFFER, 5.0e-02"),
+        ([[1.0, 2.0, 0.0]], [[1.0, 2.0]], "equal, 0.0e+00"),  # padded
+        ([[1.0]], [[1.0, 2.0]], "DIFFER, (1,)"),
+        ([[1.0, float("nan")]], [[1.0, 2.0]], "DIFFER, inf"),
+        ([[1.0, float("nan")]], [[1.0, float("nan")]], "equal, 0.0e+00"),
+        ([[1, 2, 3, 5]], [[1, 2, 3, 4]], "DIFFER, 2.5e-01"),
+        ([[True]], [[True]], "equal, 0.0e+00"),
+        ([[1j]], [[1j]], "equal, 0.0e+00"),
+        ([[1j]], [[2j]], "DIFFER, 5.0e-01"),
+        ([], [], "no results"),
+    ],
+)
+def test_results_are_compared(opened, tmp_path, result, wanted, text):
+    script = as_module(opened(everything()).repro(), tmp_path)
+    tensors = [[torch.tensor(item) for item in items] for items in (result, wanted)]
+    assert script.difference(*tensors) == text
+
+
+def test_16_bits_are_equal_within_their_rounding(opened, tmp_path):
+    script = as_module(opened(everything()).repro(), tmp_path)
+    x = torch.tensor([1.0, 0.5])
+    assert script.difference([(1.01 * x).bfloat16()], [x]).startswith("equal")
+    assert script.difference([(1.05 * x).bfloat16()], [x]).startswith("DIFFER")
+    assert script.difference([(1.01 * x).half()], [x]).startswith("DIFFER")
