@@ -31,7 +31,9 @@ _INDEXES: Final[dict[str, tuple[int, int, int]]] = {
     "ctc_loss": (1, 0, 2),
     "_ctc_loss": (1, 0, 2),
 }
+# Functions of torch.nn.functional with another order of arguments.
 _FUNCTIONAL: Final = {"embedding": (0, 1, 0), "embedding_bag": (0, 1, 0)}
+_OTHER_ORDER: Final = frozenset({"embedding_bag", "batch_norm", "instance_norm"})
 # By operator and argument, a kind of values; the script's `T.fill` makes them.
 _KINDS: Final[dict[str, dict[int, str]]] = {
     "bernoulli": {0: "probabilities"},
@@ -91,7 +93,8 @@ def hints(op: str, values: Sequence[Any], is_functional: bool) -> dict[int, list
         most = _choices(values, *indexes)
         if most is not None:
             result.setdefault(indexes[0], []).append(f"most={max(most, 1)}")
-    for at, kind in {} if is_functional and op in _FUNCTIONAL else _KINDS.get(op, {}).items():
+    kinds = {} if is_functional and op in _OTHER_ORDER else _KINDS.get(op, {})
+    for at, kind in kinds.items():
         result.setdefault(at, []).append(f"values={kind!r}")
         limit = _LIMITS.get(op, {}).get(at)
         size = None if limit is None else _size(values, *limit)

@@ -193,6 +193,16 @@ def test_the_arithmetic_of_products_is_that_of_the_recorded_kernels(opened, tmp_
     assert '"compute": None,' in opened(calls).repro()
 
 
+def test_long_lists_are_cut_in_what_is_printed(opened, tmp_path):
+    kernel = "multi_tensor_apply_kernel<M<2>, BinaryOpListAlphaFunctor<float, 2, 2, 0>>"
+    sizes = [[n] for n in range(1, 10)]
+    calls = Calls().call("aten::_foreach_add_", [sizes, sizes, []],
+                         ["TensorList", "TensorList", "Scalar"], concrete=["", "", "1"],
+                         kernel=kernel)  # fmt: skip
+    printed = repeated(opened(calls).repro(), tmp_path)
+    assert "float32[5], float32[6], and 3 more], [float32[1], " in printed
+
+
 def test_a_result_of_other_sizes_than_recorded_is_a_failure(opened, tmp_path):
     text = opened(mm()).repro()
     assert '"result": None,' in text
