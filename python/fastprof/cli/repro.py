@@ -86,6 +86,6 @@ def run(arguments: argparse.Namespace) -> int:
         target.write(result.text.encode())
     calls = f"{result.calls} call{'s' * (result.calls > 1)}"
     log(f"{calls}, {result.share:.1%} of the GPU time{f' in {path}' if path else ''}")
-    for line in dict.fromkeys(result.refused):
+    for line in result.refused:
         log(f"not repeated: {line}")
     return 0

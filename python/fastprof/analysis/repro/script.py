@@ -31,7 +31,7 @@ class Script(NamedTuple):
     text : Python source
     calls : how many calls it repeats
     share : their share of the GPU time of the selected work, 0 to 1
-    refused : the calls of more lost time that it leaves out, with the reason, one line each
+    refused : the calls of more lost time that it leaves out, a line for each operator and reason
     """
 
     text: str
@@ -70,7 +70,7 @@ def script(
         raise ReportError(f"call: expected 1 to {len(calls)}, found {call}")
     chosen, refused = _chosen(calls if call is None else calls[call - 1 : call], min(top, _MOST))
     if not chosen:
-        raise ReportError(f"{profile.name}: no call can be repeated: {'; '.join(refused[:3])}")
+        raise ReportError(f"{profile.name}: no call can be repeated: {'; '.join([*refused][:3])}")
     total = sum(one.gpu_ns for one in calls) + other
     share = sum(one.gpu_ns for one, _ in chosen) / total if total else 0.0
     calls_text = f"{len(chosen)} call{'s' * (len(chosen) > 1)}"
@@ -83,22 +83,27 @@ def script(
         ),
     }
     text = _PLACES.sub(lambda place: values[place[1]], _template())
-    return Script(text, len(chosen), share, tuple(refused))
+    lines = (f"{why} ({ns / total:.1%} of the GPU time)" for why, ns in refused.items())
+    return Script(text, len(chosen), share, tuple(lines))
 
 
 def _chosen(
     calls: Sequence[Repeatable], top: int
-) -> tuple[list[tuple[Repeatable, Source]], list[str]]:
-    """The first calls that can be repeated, with their source; those before them that cannot."""
+) -> tuple[list[tuple[Repeatable, Source]], dict[str, float]]:
+    """The first calls that can be repeated, with their source; those before them that cannot.
+
+    The others by operator and reason, with their GPU time in ns.
+    """
     chosen: list[tuple[Repeatable, Source]] = []
-    refused = []
+    refused: dict[str, float] = {}
     for one in calls:
         if len(chosen) == top:
             break
         try:
             chosen.append((one, source_of(one.call, one.kernel)))
         except NotRepeatableError as reason:
-            refused.append(f"{one.call.mod}::{one.call.op}: {reason}")
+            text = f"{one.call.mod}::{one.call.op}: {reason}"
+            refused[text] = refused.get(text, 0.0) + one.gpu_ns
     return chosen, refused
 
 
