@@ -150,6 +150,10 @@ def test_the_command_writes_variants_of_selected_calls(tmp_path, capsys):
     assert len(re.findall(r"^        \"name\": ", out.read_text(), re.MULTILINE)) == 2
     assert cli.main([*arguments, "--shape", "*fp32;*", "--top", "9"]) == 0
     assert "'aten::scaled_dot" in out.read_text()
+    assert cli.main([*arguments, "--shape", "[8,8]fp32", "--top", "9"]) == 0  # as tables show it
+    assert re.findall(r"^        \"name\": '(.*)'", out.read_text(), re.MULTILINE) == [
+        "aten::relu_"
+    ]
     capsys.readouterr()
     with pytest.raises(SystemExit):
         cli.main([*arguments, "--op", "conv3d"])
