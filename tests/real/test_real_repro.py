@@ -32,6 +32,7 @@ TRACES = [
     ("qwen_h100_unlaunched", 0.69, 34, 0, ""),
     ("recommender_2023", 0.13, 190, 5, "fbgemm"),
     ("resnet18_mi300_full", 0.99, 35, 30, ""),
+    ("resnet50_2021_01_loader0", 0.15, 71, 0, ""),
     ("resnet50_2021_4workers", 0.93, 200, 30, ""),
     ("resnet50_2021_stack_memory", 0.94, 200, 30, ""),
     ("resnet_checkpoint_mi300", 0.20, 75, 30, ""),

@@ -2,12 +2,14 @@
 
 Stride and padding of a convolution follow from the sizes of its input and its result, normalised
 dimensions from those of the weights. Other numbers are the defaults of torch's modules. The script
-marks them with `?`.
+marks them with `?`. The ranges of emit_nvtx and the first traces of torch.profiler have no types:
+tensors of operators on floating-point numbers have that of the arithmetic of their kernels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from fastprof.model.call import Call, Tensor, Unknown
@@ -39,8 +41,46 @@ _VALUES: Final[Mapping[str, Mapping[int, str]]] = {
     "layer_norm": {4: "1e-05", 5: "True"},
     "embedding": {2: "-1", 3: "False", 4: "False"},
 }
+# Operators whose tensors are of one floating-point type.
+_FLOATING: Final = frozenset(
+    {
+        *("mm", "addmm", "bmm", "baddbmm", "linear", "matmul", "conv1d", "conv2d", "conv3d"),
+        *("relu", "relu_", "gelu", "silu", "silu_", "sigmoid", "tanh", "threshold_backward"),
+        *("batch_norm", "layer_norm", "softmax", "log_softmax", "_softmax", "_log_softmax"),
+        *("add", "add_", "sub", "sub_", "mul", "mul_", "addcmul_", "addcdiv_", "sqrt", "exp"),
+        *("max_pool2d", "avg_pool2d", "adaptive_avg_pool2d", "mean", "dropout"),
+    }
+)
+_TYPES: Final = {
+    "fp32": "float32",
+    "tf32": "float32",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "fp64": "float64",
+}
 _CONVOLUTIONS: Final = ("conv1d", "conv2d", "conv3d")
 _STRIDES: Final = range(1, 9)
+
+
+def with_types(call: Call, compute: str | None) -> Call:
+    """The call with types of its tensors if none is recorded, and its operator and kernels tell.
+
+    compute : the arithmetic of its kernels: fp32, tf32, fp16, bf16, fp64; None if unknown
+    """
+    values = [arg.value for arg in call.args]
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    name = _TYPES.get(compute or "")
+    if name is None or call.mod != "aten" or call.op not in _FLOATING:
+        return call
+    if any(tensor.dtype is not None for tensor in tensors):
+        return call
+    args = tuple(
+        replace(arg, value=replace(arg.value, dtype=name))
+        if isinstance(arg.value, Tensor) and arg.value.shape
+        else arg
+        for arg in call.args
+    )
+    return replace(call, args=args)
 
 
 def assumed(call: Call) -> dict[int, str]:
@@ -51,6 +91,8 @@ def assumed(call: Call) -> dict[int, str]:
         known = {**known, 1: repr(list(values[2].shape))}
     if call.op in _CONVOLUTIONS:
         known = _convolution(values, call.result)
+        if values[2:3] == [Tensor(())]:  # a bias has a size
+            known = {**known, 2: "None"} if known else {}
     return {at: text for at, text in known.items() if at < len(values) and _lacks(values[at])}
 
 

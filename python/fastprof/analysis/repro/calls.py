@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple
 from fastprof.analysis.grouping import Grouping, numbers, texts
 from fastprof.analysis.registry import Where
+from fastprof.analysis.repro.assumed import with_types
 from fastprof.analysis.roofline.ideal import Ideals, ideals_of
 from fastprof.analysis.selection import selected
 from fastprof.model.arrays import Bools
@@ -51,6 +53,7 @@ class Repeatable(NamedTuple):
     kernel : the name of the first kernel of the forward pass, "" if there is none
     compute : the arithmetic of most of its products: tf32, fp32, fp16, bf16; None for others
     result : the sizes of the result, if the surrounding calls determine it
+    has_types : the types of tensors are recorded, not assumed by the arithmetic
     """
 
     call: Call
@@ -61,6 +64,7 @@ class Repeatable(NamedTuple):
     kernel: str
     compute: str | None
     result: tuple[int, ...] | None
+    has_types: bool
 
 
 def repeatable_calls(
@@ -85,9 +89,11 @@ def repeatable_calls(
             continue
         passes = sums.of(2 * number), sums.of(2 * number + 1)
         lost_ns = float(sums.lost[2 * number] + sums.lost[2 * number + 1])
-        name, compute = sums.kernel(2 * number), sums.compute(number)
-        shape = named.call.result.shape if named.call.result and named.exact else None
-        result.append(Repeatable(named.call, *passes, lost_ns, gpu_ns, name, compute, shape))
+        name, (arithmetic, compute) = sums.kernel(2 * number), sums.arithmetic(number)
+        call = with_types(named.call, arithmetic)
+        shape = call.result.shape if call.result and named.exact else None
+        has_types = call is named.call
+        result.append(Repeatable(call, *passes, lost_ns, gpu_ns, name, compute, shape, has_types))
         other -= gpu_ns
     return sorted(result, key=lambda call: (-call.lost_ns, -call.gpu_ns)), other
 
@@ -97,6 +103,9 @@ def _are(profile: ProfileData, name: str, value: str) -> Bools:
     column = texts(profile, name)
     rows: Bools = column.ids == (column.values.index(value) if value in column.values else -2)
     return rows
+
+
+_ARITHMETIC: Final = ("tf32", "fp32", "fp16", "bf16", "fp64")
 
 
 class _Sums:
@@ -134,10 +143,9 @@ class _Sums:
         keys, first_of_key = np.unique(key, return_index=True)
         self._first = dict(zip(keys.tolist(), first_of_key.tolist(), strict=True))
         self._names = texts(profile, "name")
-        self._types = {
-            name: groups.sums(time, _are(profile, "compute_type", name) & products)
-            for name in ("tf32", "fp32", "fp16", "bf16")
-        }
+        types = {name: _are(profile, "compute_type", name) for name in _ARITHMETIC}
+        self._types = {name: groups.sums(time, rows) for name, rows in types.items()}
+        self._products = {name: groups.sums(time, rows & products) for name, rows in types.items()}
         self._calls = np.bincount(take(key, heads.astype(np.int32)) + 1, None, n + 1)
 
     def kernel(self, key: int) -> str:
@@ -145,13 +153,15 @@ class _Sums:
         row = self._first.get(key)
         return "" if row is None else self._names.at(row) or ""
 
-    def compute(self, number: int) -> str | None:
-        """The arithmetic of most of a call's products, None if it has none."""
-        times = {
-            name: sums[2 * number : 2 * number + 2].sum() for name, sums in self._types.items()
-        }
-        most = max(times, key=lambda name: times[name])
-        return most if times[most] else None
+    def arithmetic(self, number: int) -> tuple[str | None, str | None]:
+        """The arithmetic of most of a call's time, and of its products; None if there is none."""
+        here = slice(2 * number, 2 * number + 2)
+        most = []
+        for sums in (self._types, self._products):
+            times = {name: float(values[here].sum()) for name, values in sums.items()}
+            name = max(times, key=lambda name: times[name])
+            most.append(name if times[name] else None)
+        return most[0], most[1]
 
     def of(self, key: int) -> Pass | None:
         """The means of a pass; None without kernels."""

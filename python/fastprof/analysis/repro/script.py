@@ -121,6 +121,8 @@ def _entry(one: Repeatable, source: Source, gpus: str | None) -> str:
             for name, recorded in (("forward", one.forward), ("backward", one.backward))
         ),
     ]
+    if not one.has_types:
+        lines.append('"has_types": False,')
     if gpus is not None:
         found = variants(one.call, gpus, one.compute)
         if found:

@@ -1,7 +1,10 @@
 """Which calls a script can make, and the reasons why it cannot make the others."""
 
+from dataclasses import replace
+
 import pytest
 
+from fastprof.analysis.repro.assumed import with_types
 from fastprof.analysis.repro.inputs import NotRepeatableError, element_type, source_of
 from fastprof.model.call import UNKNOWN, Arg, Call, Tensor
 
@@ -131,6 +134,23 @@ def test_steps_of_a_convolution_follow_from_its_sizes(x, filters, result, wanted
     texts = args(given)
     assert [texts[3], texts[4], texts[6]] == [f"A({text})" for text in wanted]
     assert texts[5] == "A([1, 1])"
+
+
+def test_tensors_without_types_have_that_of_the_arithmetic():
+    untyped = Tensor((8, 4))
+    given = call("add_", untyped, untyped, NUMBER)
+    changed = with_types(given, "tf32")
+    assert args(changed) == ["T((8, 4), 'float32')"] * 2 + ["A(1)"]
+    assert args(with_types(given, "bf16"))[0] == "T((8, 4), 'bfloat16')"
+    for other, compute in [
+        (given, None), (given, "int8"), (call("add_", X, untyped), "fp32"),
+        (call("embedding", untyped, untyped), "fp32"), (call("mine::add", untyped), "fp32"),
+    ]:  # fmt: skip
+        assert with_types(other, compute) is other
+    filters = Tensor((16, 4, 3, 3))
+    conv = call("conv2d", Tensor((2, 4, 9, 9)), filters, *[NUMBER] * 5)
+    typed = with_types(replace(conv, result=Tensor((2, 16, 9, 9))), "fp16")
+    assert args(typed)[2:] == ["A(None)", "A([1, 1])", "A([1, 1])", "A([1, 1])", "A(1)"]
 
 
 def test_numbers_that_old_traces_lack_are_marked():

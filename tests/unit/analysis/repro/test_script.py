@@ -193,6 +193,13 @@ def test_the_arithmetic_of_products_is_that_of_the_recorded_kernels(opened, tmp_
     assert '"compute": None,' in opened(calls).repro()
 
 
+def test_types_that_are_assumed_are_said(opened, tmp_path):
+    calls = Calls().call("aten::mm", [[64, 32], [32, 16]], [], kernel="ampere_sgemm_128x64_nn")
+    printed = repeated(opened(calls).repro(), tmp_path)
+    assert "aten::mm(float32[64, 32], float32[32, 16])" in printed
+    assert "types are those of the kernels' arithmetic, as the trace has none" in printed
+
+
 def test_long_lists_are_cut_in_what_is_printed(opened, tmp_path):
     kernel = "multi_tensor_apply_kernel<M<2>, BinaryOpListAlphaFunctor<float, 2, 2, 0>>"
     sizes = [[n] for n in range(1, 10)]
