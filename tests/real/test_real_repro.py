@@ -123,9 +123,10 @@ def recorded_results(path: Any) -> dict[tuple[str, str], set[tuple[int, ...]]]:
     such an operator inside it, if nothing runs after that.
     """
     with gzip.open(path) as file:
+        trace = json.load(file)
         events = [
             event
-            for event in json.load(file)["traceEvents"]
+            for event in (trace if isinstance(trace, list) else trace["traceEvents"])
             if event.get("ph") == "X" and "Input Dims" in event.get("args", {})
         ]
     gradients = {
