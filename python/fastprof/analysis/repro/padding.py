@@ -52,6 +52,8 @@ def padded(call: Call) -> tuple[Call, str, float] | None:
     The call, what is padded ("M 50257 to 50304"), and the share of its FLOPs that is useful, 0 to
     1; None if there is nothing to pad.
     """
+    if any(arg.name for arg in call.args):  # the places of the others are not known
+        return None
     names = _dimensions(call)
     sizes = _sizes(call, names)
     wanted = {

@@ -69,6 +69,14 @@ def test_padded_heads_keep_the_scale_of_attention():
         call("mm", (8, 16), (16, 32)),
         call("conv2d", (2, 12, 9, 9), (12, 6, 5, 5), None, (1, 1), (1, 1), (1, 1), 2),  # groups
         call("relu", (7, 7)),
+        Call(
+            "torch.nn.functional",
+            "conv2d",
+            (
+                *call("conv2d", (2, 12, 9, 9), (12, 6, 5, 5)).args,
+                Arg("groups", 2),
+            ),
+        ),
     ],
 )
 def test_nothing_is_padded_that_need_not_or_cannot_be(given):
