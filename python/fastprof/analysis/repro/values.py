@@ -48,6 +48,8 @@ _KINDS: Final[dict[str, dict[int, str]]] = {
         key: {3: "positive", 4: "positive", 5: "steps"} for key in ("_fused_adam_", "_fused_adamw_")
     },
     **{key: {0: "definite"} for key in ("cholesky", "linalg_cholesky", "linalg_cholesky_ex")},
+    # Pivots: each row stays in its place.
+    **{key: {1: "nonzero"} for key in ("lu_unpack", "linalg_lu_solve", "linalg_ldl_solve")},
     "searchsorted": {0: "sorted"},
     "bucketize": {1: "sorted"},
     **{key: {1: "nonzero"} for key in ("remainder", "remainder_", "fmod", "floor_divide")},

@@ -97,6 +97,9 @@ def with_kernels(path: Path, parts: int) -> Iterator[tuple[Path, dict[int, Opera
     """The trace in parts, each with kernels for some cases; the operators by ns of their kernel."""
     trace = json.loads(path.read_text())
     spans = [event for event in trace["traceEvents"] if event.get("ph") == "X"]
+    start = min(span["ts"] for span in spans)
+    for span in spans:  # whole ns
+        span["ts"], span["dur"] = (round(t, 3) for t in (span["ts"] - start, span["dur"]))
     operators = outermost(spans)
     step = -(-len(operators) // parts)
     for part in range(parts):
@@ -115,7 +118,7 @@ def with_kernels(path: Path, parts: int) -> Iterator[tuple[Path, dict[int, Opera
 
 
 def outermost(spans: Sequence[dict[str, Any]]) -> list[tuple[int, list[dict[str, Any]]]]:
-    """The outermost operators of each case that has any."""
+    """The outermost operators of each case that has any; "own" is where they run none inside."""
     key = "ts"
     cases = sorted((s for s in spans if s["name"].startswith(_RANGE)), key=lambda s: s[key])
     operators = sorted(
@@ -128,8 +131,9 @@ def outermost(spans: Sequence[dict[str, Any]]) -> list[tuple[int, list[dict[str,
         while place < len(operators) and operators[place][key] < case[key] + case["dur"]:
             operator = operators[place]
             if operator[key] >= max(end, case[key]):
-                inner.append(operator)
-                end = operator[key] + operator["dur"]
+                end = round(operator[key] + operator["dur"], 3)
+                following = operators[place + 1][key] if place + 1 < len(operators) else end
+                inner.append({**operator, "own": min(following, end) - operator[key]})
             place += 1
         if inner:
             result.append((int(case["name"].removeprefix(_RANGE)), inner))
@@ -137,14 +141,14 @@ def outermost(spans: Sequence[dict[str, Any]]) -> list[tuple[int, list[dict[str,
 
 
 def work_of(operator: dict[str, Any], number: int) -> list[dict[str, Any]]:
-    """A launch in the middle of an operator, and its kernel."""
+    """A launch at the start of an operator, before those inside it, and its kernel."""
     launch = {
         **{key: operator[key] for key in ("pid", "tid")},
         "ph": "X",
         "cat": "cuda_runtime",
         "name": "cudaLaunchKernel",
-        "ts": operator["ts"] + operator["dur"] / 4,
-        "dur": max(operator["dur"] / 8, 0.001),
+        "ts": operator["ts"] + operator["own"] / 4,
+        "dur": operator["own"] / 2,
         "args": {"correlation": number},
     }
     kernel = {

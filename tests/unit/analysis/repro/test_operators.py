@@ -46,8 +46,6 @@ REFUSED = (
 )
 FAILED = {
     "aten::_sparse_mm": "no overload",  # sparse tensors are recorded as dense ones
-    "aten::linalg_ldl_solve": "pivot",  # results of another operator
-    "aten::linalg_lu_solve": "Pivots",
     "aten::segment_reduce": "segment_length|lengths",
     "torch_nn::_linear_cross_entropy_batch_chunked": "no overload",  # an optional list
     "torch_nn::_linear_cross_entropy_batch_chunked_no_reduction": "no overload",
