@@ -5,7 +5,7 @@
 The first line contains the version of the installed torch. Each other line is an operator of
 namespace aten: its name, and a word for each overload that handles tensors, with a character per
 argument: T for a required tensor, O for an output tensor, ? for an argument that may contain
-tensors, `.` for others.
+tensors, `.` for a required argument of another type, `,` for one that may be absent or None.
 """
 
 from __future__ import annotations
@@ -26,19 +26,20 @@ def lines() -> list[str]:
         types = [str(argument.type) for argument in arguments]
         results = [str(result.type) for result in schema.returns]
         if space == "aten" and any("Tensor" in each for each in (*types, *results)):
-            outs = ["O" if argument.is_out else "T" for argument in arguments]
-            pairs = zip(types, outs, strict=True)
-            form = "".join(_kind(each, out) for each, out in pairs)
+            form = "".join(_kind(argument) for argument in arguments)
             forms.setdefault(name, set()).add(form)
     return [
         f"{name} {' '.join(sorted(forms[name], key=_order))}".rstrip() for name in sorted(forms)
     ]
 
 
-def _kind(text: str, tensor: str) -> str:
+def _kind(argument: torch._C.Argument) -> str:
+    text = str(argument.type)
     if text == "Tensor":
-        return tensor
-    return "?" if "Tensor" in text else "."
+        return "O" if argument.is_out else "T"
+    if "Tensor" in text:
+        return "?"
+    return "," if argument.has_default_value() or text.startswith("Optional") else "."
 
 
 def _order(form: str) -> tuple[int, str]:

@@ -24,7 +24,8 @@ def selected(source: Columns, where: Where | None) -> Bools | None:
     The rows are those in the part of `Profile.trim`.
 
     where : patterns by key, or texts KEY=PATTERN and KEY!=PATTERN; patterns of one key are
-        alternatives, keys are combined; the pattern `na` matches unknown values
+        alternatives, keys are combined; the pattern `na` matches unknown values, a whole value
+        itself
 
     Raises
     ------
@@ -38,7 +39,8 @@ def selected(source: Columns, where: Where | None) -> Bools | None:
     for (name, is_wanted), patterns in conditions.items():
         column = keys.key_of(source, name)
         match = re.compile("|".join(fnmatch.translate(pattern) for pattern in patterns)).match
-        fits = [match(str(value)) is not None for value in column.values]
+        values = map(str, column.values)  # a shape in brackets, copied from a table, is no pattern
+        fits = [value in patterns or match(value) is not None for value in values]
         rows &= np.array([*fits, match("na") is not None], bool)[column.ids] == is_wanted
     return rows
 

@@ -354,6 +354,7 @@ class Profile(ProfileData):
         call: int | None = None,
         top: int = 1,
         where: Where | None = None,
+        variants: bool = False,
     ) -> str:
         """A Python script that repeats recorded calls: `profile.repro(top=10)`.
 
@@ -364,6 +365,8 @@ class Profile(ProfileData):
         call : only the call of this place in the order, from 1; None for the first `top`
         top : how many calls
         where : which calls, see `report`
+        variants : also run what `advise` names for these calls: other types, sizes, layouts,
+            backends of attention, torch.compile
 
         Raises
         ------
@@ -372,7 +375,7 @@ class Profile(ProfileData):
         """
         from fastprof.analysis.repro.script import script
 
-        return script(self, where, call, top).text
+        return script(self, where, call, top, variants).text
 
     def whatif(self, **options: Unpack[report_options.WhatIfOptions]) -> Table:
         """What a step would take: `profile.whatif(scale=["op=linear:0.5"])`; see `report`."""

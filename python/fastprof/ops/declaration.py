@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, get_type_hints
 
+from fastprof._system.classes import NamedTuple
 from fastprof._system.threads import computed_once
 from fastprof.errors import OpError
 from fastprof.model.call import Tensor
@@ -23,19 +24,39 @@ from fastprof.ops.parameters import members
 from fastprof.ops.signature import Signature, Slot, name_of
 
 
+class Repeat(NamedTuple):
+    """How a script of `fastprof repro` calls an operator: import paths, None for torch's own way.
+
+    Parameters
+    ----------
+    call : the function, or the module that defines the operator for torch's dispatcher
+    make : the function that makes its arguments
+    """
+
+    call: str | None = None
+    make: str | None = None
+
+
 class Declaration:
     """A function that computes costs; its text is the function's import path.
+
+    repeat : how to call its operators
 
     Raises
     ------
     OpError
-        It is no function.
+        It is no function, or `repeat` has no import path.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], repeat: Repeat | None = None) -> None:
         if not callable(function):
             raise OpError(f"expected a function, found {function!r}")
-        self._function = function
+        self._function, self.repeat = function, repeat or Repeat()
+        for name, path in self.repeat._asdict().items():
+            if path is not None and not all(part.isidentifier() for part in path.split(".")):
+                raise OpError(
+                    f"{self}: {name}={path!r}: expected an import path, such as my_module.rope"
+                )
 
     def __str__(self) -> str:
         function = self._function

@@ -27,7 +27,7 @@ from fastprof._system.regex import regex
 from fastprof.errors import OpError
 from fastprof.model.call import Call
 from fastprof.ops.cost import CannotModel, Work
-from fastprof.ops.declaration import Declaration, Entry
+from fastprof.ops.declaration import Declaration, Entry, Repeat
 from fastprof.ops.formula import Formula
 from fastprof.ops.out_forms import ATEN
 from fastprof.ops.signature import Signature
@@ -123,7 +123,13 @@ _answers: Final[dict[str, dict[str, Work | str]]] = {direction: {} for direction
 _MOST_ANSWERS: Final = 1 << 15
 
 
-def op(module: str | None, *names: str, aten: Iterable[str] = ()) -> Callable[[Function], Function]:
+def op(
+    module: str | None,
+    *names: str,
+    aten: Iterable[str] = (),
+    call: str | None = None,
+    make: str | None = None,
+) -> Callable[[Function], Function]:
     """Register the decorated function as the cost formula of operators.
 
     Parameters
@@ -136,6 +142,13 @@ def op(module: str | None, *names: str, aten: Iterable[str] = ()) -> Callable[[F
     aten : iterable of str
         Names of torch operators with their namespace ("mylib::my_op"; "aten::" is optional), with
         or without a signature. Repeat a name for overloads.
+    call : str, optional
+        For the scripts of `fastprof repro`: the import path of the function that runs the operator
+        ("mylib.ops.my_op"), or of the module that defines it for torch ("mylib.ops").
+    make : str, optional
+        The import path of a function that makes the operator's arguments, where random values do
+        not do. It gets those that the script made, `...` for what the trace lacks, and returns a
+        list of all.
 
     Returns
     -------
@@ -145,7 +158,8 @@ def op(module: str | None, *names: str, aten: Iterable[str] = ()) -> Callable[[F
     Raises
     ------
     OpError
-        A name is already registered, or the function's parameters do not match a signature.
+        A name is already registered, the function's parameters do not match a signature, or `call`
+        or `make` is no import path.
 
     Notes
     -----
@@ -166,7 +180,7 @@ def op(module: str | None, *names: str, aten: Iterable[str] = ()) -> Callable[[F
         raise OpError(f"aten={aten!r}: expected a list of names")
 
     def register(function: Function) -> Function:
-        declared = Declaration(function)
+        declared = Declaration(function, Repeat(call, make))
         keyed: dict[tuple[str, str], list[str]] = {}
         for text in names:
             keyed.setdefault((_home(module), declared.name_in(text)), []).append(text)
@@ -310,6 +324,12 @@ def find(call: Call) -> Formula | None:
     """The formula of the called operator, or None."""
     entry = _entry(call)
     return None if entry is None else entry.formula
+
+
+def repeat_of(call: Call) -> Repeat:
+    """How a script can call the operator, see `op`."""
+    entry = _entry(call)
+    return Repeat() if entry is None else entry.declared.repeat
 
 
 def arguments(call: Call) -> Mapping[str, Any]:

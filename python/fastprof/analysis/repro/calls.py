@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 
@@ -10,11 +11,13 @@ from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple
 from fastprof.analysis.grouping import Grouping, numbers, texts
 from fastprof.analysis.registry import Where
+from fastprof.analysis.repro.assumed import with_types
 from fastprof.analysis.roofline.ideal import Ideals, ideals_of
 from fastprof.analysis.selection import selected
+from fastprof.model.arrays import Bools
 from fastprof.model.call import Call
 from fastprof.model.devices import Device
-from fastprof.profile.calls import CallsOfKernels, Named
+from fastprof.profile.calls import CallsOfKernels
 from fastprof.profile.data import ProfileData
 
 
@@ -48,6 +51,9 @@ class Repeatable(NamedTuple):
     lost_ns : GPU time of all these calls above their ideal time, 0 if that is unknown
     gpu_ns : of all these calls
     kernel : the name of the first kernel of the forward pass, "" if there is none
+    compute : the arithmetic of most of its products: tf32, fp32, fp16, bf16; None for others
+    result : the sizes of the result, if the surrounding calls determine it
+    has_types : the types of tensors are recorded, not assumed by the arithmetic
     """
 
     call: Call
@@ -56,6 +62,9 @@ class Repeatable(NamedTuple):
     lost_ns: float
     gpu_ns: float
     kernel: str
+    compute: str | None
+    result: tuple[int, ...] | None
+    has_types: bool
 
 
 def repeatable_calls(
@@ -76,19 +85,27 @@ def repeatable_calls(
     result, other = [], float(time[is_selected].sum())
     for number, named in enumerate(calls.named):
         gpu_ns = float(sums.time[2 * number] + sums.time[2 * number + 1])
-        if named.call is None or not _is_of_torch(named) or not gpu_ns:
+        if named.call is None or not gpu_ns:
             continue
         passes = sums.of(2 * number), sums.of(2 * number + 1)
         lost_ns = float(sums.lost[2 * number] + sums.lost[2 * number + 1])
-        name = sums.kernel(2 * number)
-        result.append(Repeatable(named.call, *passes, lost_ns, gpu_ns, name))
+        name, (arithmetic, compute) = sums.kernel(2 * number), sums.arithmetic(number)
+        call = with_types(named.call, arithmetic)
+        shape = call.result.shape if call.result and named.exact else None
+        has_types = call is named.call
+        result.append(Repeatable(call, *passes, lost_ns, gpu_ns, name, compute, shape, has_types))
         other -= gpu_ns
     return sorted(result, key=lambda call: (-call.lost_ns, -call.gpu_ns)), other
 
 
-def _is_of_torch(named: Named) -> bool:
-    """Whether a call is of an operator of torch's dispatcher, as torch.profiler records it."""
-    return named.call is not None and all(arg.name == "" for arg in named.call.args)
+def _are(profile: ProfileData, name: str, value: str) -> Bools:
+    """bool [kernels] Whether a column of texts has this value."""
+    column = texts(profile, name)
+    rows: Bools = column.ids == (column.values.index(value) if value in column.values else -2)
+    return rows
+
+
+_ARITHMETIC: Final = ("tf32", "fp32", "fp16", "bf16", "fp64")
 
 
 class _Sums:
@@ -116,6 +133,7 @@ class _Sums:
         key = np.where(is_selected & (calls.call >= 0), 2 * calls.call + calls.backward, -1)
         key = key.astype(np.int32)
         groups = Grouping(key, n)
+        products = _are(profile, "tc", "0") | _are(profile, "tc", "1")
         self.time, self.lost = groups.sums(time), groups.sums(ideal.lost)
         self._kernels, self._ideal = groups.counts, groups.sums(ideal.ideal)
         self._known = groups.sums(time, ideal.is_counted)
@@ -125,12 +143,25 @@ class _Sums:
         keys, first_of_key = np.unique(key, return_index=True)
         self._first = dict(zip(keys.tolist(), first_of_key.tolist(), strict=True))
         self._names = texts(profile, "name")
+        types = {name: _are(profile, "compute_type", name) for name in _ARITHMETIC}
+        self._types = {name: groups.sums(time, rows) for name, rows in types.items()}
+        self._products = {name: groups.sums(time, rows & products) for name, rows in types.items()}
         self._calls = np.bincount(take(key, heads.astype(np.int32)) + 1, None, n + 1)
 
     def kernel(self, key: int) -> str:
         """The name of the first kernel of a pass, "" if there is none or the trace lacks it."""
         row = self._first.get(key)
         return "" if row is None else self._names.at(row) or ""
+
+    def arithmetic(self, number: int) -> tuple[str | None, str | None]:
+        """The arithmetic of most of a call's time, and of its products; None if there is none."""
+        here = slice(2 * number, 2 * number + 2)
+        most = []
+        for sums in (self._types, self._products):
+            times = {name: float(values[here].sum()) for name, values in sums.items()}
+            name = max(times, key=lambda name: times[name])
+            most.append(name if times[name] else None)
+        return most[0], most[1]
 
     def of(self, key: int) -> Pass | None:
         """The means of a pass; None without kernels."""

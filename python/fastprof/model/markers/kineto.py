@@ -257,7 +257,7 @@ def _sizes_text(shapes: list[tuple[int, ...]]) -> str:
 
 _SPACE: Final = "aten::"
 _TENSORS: Final = "TO"  # in a form: a tensor, and an out tensor
-_PLAIN: Final = "."  # in a form: not a tensor; other letters: anything
+_PLAIN: Final = ".,"  # in a form: not a tensor; other letters: anything
 
 
 def n_before(name: str, types: Sequence[Any]) -> int:
@@ -283,7 +283,7 @@ def n_before(name: str, types: Sequence[Any]) -> int:
     for form in forms:  # longest first; TorchScript calls none with an out tensor
         n = len(types) - len(form)
         plain = all(
-            kind != _PLAIN or not _is_tensor(type_)
+            kind not in _PLAIN or not _is_tensor(type_)
             for kind, type_ in zip(form, types[max(n, 0) :], strict=False)
         )
         if n > 0 and "T" in form and "O" not in form and plain and _fits(form, types[n:]):
@@ -300,6 +300,14 @@ def _fits(form: str, types: Sequence[Any]) -> bool:
 def _is_tensor(kind: Any) -> bool:
     """Whether a profiler type is a tensor's; `Scalar` and `TensorList` are not."""
     return isinstance(kind, str) and kind != "" and not kind[0].isupper()
+
+
+REQUIRED: Final = "."  # in a form: an argument other than a tensor, without a default
+
+
+def forms_of(name: str) -> tuple[str, ...]:
+    """The forms of an operator of namespace aten, see `aten_schemas.txt`; () if torch has none."""
+    return _forms().get(name, ())
 
 
 @cache
