@@ -110,10 +110,10 @@ def table_html(name: str, caption: str, table: Table) -> str:
 
     name : id of the element
     """
-    kept = table.head(MOST_ROWS) if table.n_rows > MOST_ROWS else table
-    columns = columns_of(table if kept is table else kept)
+    kept, rest = first_rows(table)
+    columns = columns_of(kept)
     tree = depths_of(columns)
-    notes = [*([] if kept is table else [rest_of(table, kept)]), *table.notes]
+    notes = (*rest, *table.notes)
     above = "".join(f'<p class="note">{shown(text)}</p>' for text in _prose(table.lead))
     head = "".join(map(_header, columns))
     body = "".join(_rows(columns, min(kept.n_rows, _FIRST_ROWS), tree))
@@ -314,6 +314,14 @@ def depths_of(columns: list[PageColumn]) -> tuple[int, npt.NDArray[np.int32]] | 
         depth = np.array([*((len(text) - len(text.lstrip(" "))) // 2 for text in texts), 0])
         return i, depth[column.labels.ids].astype(np.int32)
     return None
+
+
+def first_rows(table: Table) -> tuple[Table, tuple[str, ...]]:
+    """The rows of a table that a page has, and a note on the rest; no note for all rows."""
+    if table.n_rows <= MOST_ROWS:
+        return table, ()
+    kept = table.head(MOST_ROWS)
+    return kept, (rest_of(table, kept),)
 
 
 def rest_of(table: Table, kept: Table) -> str:

@@ -85,7 +85,7 @@ def _of_step(source: PageSource, table: Table) -> Iterator[Fact]:
     length = max(step, 1.0)
     yield Fact("GPU busy", f"{busy / length:.1%}", quantity(busy, "ns"), busy / length)
     yield Fact("GPU idle", quantity(idle, "ns"), _main_cause(facts), idle / length)
-    of_steps: Any = source.whole("summary").facts["utilisation"]
+    of_steps: Any = source.whole("summary").table.facts["utilisation"]
     if of_steps is not None:
         name, peak = of_steps["compute_type"], quantity(of_steps["peak_flop_per_s"], "flop/s")
         mfu = of_steps["mfu"]
