@@ -25,6 +25,10 @@ from fastprof.profile.data import ProfileData, inside_part
 
 Ideals = TypeVar("Ideals")
 
+# Of a profile; with more, what is in memory at the same time counts, and Python does most of the
+# work, which threads do not share.
+FEW_CELLS: Final = 20_000
+
 # Keys in which the kernels of a cell may differ.
 _WITHIN_CELLS: Final = frozenset(
     {

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from fastprof._system.garbage import uncollected
+from fastprof.analysis.cells import FEW_CELLS
 from fastprof.analysis.registry import Where
 from fastprof.analysis.schedule import Ahead, computing
 from fastprof.analysis.selection import condition_texts
@@ -45,8 +46,10 @@ def page_of(
         source.begin(name for part in SECTIONS for name in part.needs)
         for part in SECTIONS:
             if part.is_ahead:
-                ahead.begin(part, _made, part, source)
-        sections = [ahead.result(part, _made, part, source) for part in SECTIONS]
+                ahead.begin(part, _made_if_small, part, source)
+        sections = [
+            ahead.result(part, _made, part, source) or _made(part, source) for part in SECTIONS
+        ]
         if (of_run := run_steps(profile.name)) is not None:
             sections.insert(1, rendered(of_run))
         return Page(build(_name(profile), [*_about(profile), *_limits(where)], sections, links))
@@ -55,6 +58,11 @@ def page_of(
 def _made(part: Part, source: PageSource) -> Rendered:
     """A section as HTML: what it is made of is released before the next one is made."""
     return rendered(part.section(source))
+
+
+def _made_if_small(part: Part, source: PageSource) -> Rendered | None:
+    """A section of a profile with few cells; None for others, whose sections are made in turn."""
+    return _made(part, source) if len(source.profile.source.cells) <= FEW_CELLS else None
 
 
 _NEEDS: Final = ("host", "costs", "contents")

@@ -67,9 +67,7 @@ def build(
         title=shown(title),
         about="".join(f"<li>{shown(text)}</li>" for text in about)
         + "".join(f"<li>{_link(link)}</li>" for link in links),
-        links="".join(
-            f'<li><a href="#{part.id}">{shown(part.title)}</a></li>' for part in parts
-        ),
+        links="".join(f'<li><a href="#{part.id}">{shown(part.title)}</a></li>' for part in parts),
         sections="\n".join(part.html for part in parts),
         version=__version__,
     )
