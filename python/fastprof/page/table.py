@@ -46,21 +46,23 @@ def packed(data: Any, arrays: Mapping[str, npt.NDArray[np.generic]]) -> str:
     TypeError
         An array has a type that JavaScript lacks.
     """
-    parts, places, end = [], {}, 0
+    places, end = {}, 0
     for name, array in arrays.items():
         if array.dtype.name not in _TYPES or array.ndim != 1:
             raise TypeError(
                 f"array {name!r}: expected one dimension of {', '.join(sorted(_TYPES))}; "
                 f"found {array.ndim} of {array.dtype}"
             )
-        raw = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
         places[name] = [array.dtype.name, end, len(array)]
-        parts.append(raw + bytes(-len(raw) % _ALIGNED))
-        end += len(parts[-1])
+        end += array.nbytes + -array.nbytes % _ALIGNED
     header = _json({"data": data, "arrays": places}).encode("ascii")
     header += b" " * (-(4 + len(header)) % _ALIGNED)
-    stream = b"".join([len(header).to_bytes(4, "little"), header, *parts])
-    return base64.b64encode(zlib.compress(stream, 6)).decode("ascii")
+    stream = zlib.compressobj(6)
+    parts = [stream.compress(len(header).to_bytes(4, "little")), stream.compress(header)]
+    for array in arrays.values():
+        raw = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+        parts += stream.compress(raw), stream.compress(bytes(-len(raw) % _ALIGNED))
+    return base64.b64encode(b"".join([*parts, stream.flush()])).decode("ascii")
 
 
 def _json(value: Any) -> str:

@@ -44,6 +44,7 @@ def section(source: PageSource) -> Section:
     table = table_of(facts, plan)
     finds = [_find(facts, saving.finding) for saving in plan.savings]
     facts.forget_calls()
+    del plan  # with the run that was replayed
     missing = list(_missing(facts))
     charts: list[Chart] = []
     if facts.has_times:
@@ -220,6 +221,9 @@ def _chart(
     step : int32 [rows], rows of the steps
     """
     number = facts.steps.number[step]
+    values = np.empty((len(parts), len(rows)))
+    for i, (*_, array) in enumerate(parts):
+        values[i] = array[rows]
     unit = f"{'each' if facts.has_steps else 'the'} {facts.steps.word}"
     where = f", GPU {lane.device}, process {lane.pid}" if is_named else ""
     return Chart(
@@ -230,6 +234,6 @@ def _chart(
             "labels": number.tolist() if facts.has_steps else [""],
             "parts": [{"name": name, "color": [group, color]} for name, group, color, _ in parts],
         },
-        {"values": np.concatenate([array[rows] for *_, array in parts]).astype(np.float64)},
+        {"values": values.ravel()},
         ("bars.css",),
     )
