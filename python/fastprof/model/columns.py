@@ -208,13 +208,19 @@ class SharedValues(Values):
     ) -> None:
         self.rows, self.id_of_row, self.values = rows, id_of_row, values
 
-    @computed_once
+    @property
     def ids(self) -> npt.NDArray[np.int32]:
-        """As in Values; computed on first use."""
+        """As in Values; computed on each use: a profile has dozens of such columns."""
         return take(self.id_of_row, self.rows)
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def at(self, row: int) -> Any:
+        """As in Values."""
+        index = int(self.rows[row])
+        number = -1 if index < 0 else int(self.id_of_row[index])
+        return None if number < 0 else self.values[number]
 
     def at(self, row: int) -> Any:
         """The value of one row, or None."""
