@@ -25,8 +25,8 @@ from fastprof.profile.data import ProfileData, inside_part
 
 Ideals = TypeVar("Ideals")
 
-# Of a profile; with more, what is in memory at the same time counts, and Python does most of the
-# work, which threads do not share.
+# Of a profile, and windows of its steps. With more, threads take turns: each takes hundreds of
+# bytes of memory for a cell, and Python does most of the work, which they do not share.
 FEW_CELLS: Final = 20_000
 
 # Keys in which the kernels of a cell may differ.

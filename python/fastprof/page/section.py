@@ -15,6 +15,7 @@ from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._system.memory import format_size
 from fastprof._system.threads import computed_once
 from fastprof.analysis.advice.facts import Facts
+from fastprof.analysis.cells import FEW_CELLS
 from fastprof.analysis.registry import Where
 from fastprof.analysis.reports import find, report_of
 from fastprof.analysis.roofline.utilisation import devices_with
@@ -180,7 +181,7 @@ class PageSource:
     def begin(self, names: Iterable[str]) -> None:
         """Make reports without options on the other thread; `shown` waits for them."""
         for name in names:
-            self._ahead.begin(_key(name, {}), self._make_shown, name, {})
+            self._ahead.begin(_key(name, {}), self._make_if_few, name)
 
     def table(self, name: str, **options: Any) -> Table:
         """A report, with the user's peaks if it takes them; see `Profile.report`.
@@ -196,12 +197,17 @@ class PageSource:
         """What the page has of a report, made once; see `table`."""
         key = _key(name, options)
         if key not in self._tables:
-            self._tables[key] = self._ahead.result(key, self._make_shown, name, options)
+            ahead = self._ahead.result(key, self._make_shown, name, options)
+            self._tables[key] = ahead or self._make_shown(name, options)
         return self._tables[key]
 
     def whole(self, name: str) -> Shown:
         """A report of all work, also where `where` limits the page."""
         return self.shown(name) if self.where is None else self.shown(name, where=None)
+
+    def _make_if_few(self, name: str) -> Shown | None:
+        """A report of a capture with few steps; None for others, whose reports are made in turn."""
+        return self._make_shown(name, {}) if len(self.facts.windows) <= FEW_CELLS else None
 
     def _make_shown(self, name: str, options: Mapping[str, Any]) -> Shown:
         return Shown(*first_rows(self._make(name, options)))

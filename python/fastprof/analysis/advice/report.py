@@ -130,7 +130,7 @@ def plan_of(facts: Facts, least: float | None = None) -> Plan:
     least : smallest saving, as a share of the step; None for that of each rule
     """
     problems = load_packages(ENTRY_POINTS, "rules")
-    if max(len(facts.profile.source.cells), len(facts.windows.lane)) > FEW_CELLS:
+    if max(len(facts.profile.source.cells), len(facts.windows)) > FEW_CELLS:
         results, not_judged = _judged(facts)
         facts.reach  # noqa: B018  kept
         facts.forget_calls()
