@@ -217,12 +217,6 @@ class SharedValues(Values):
         return len(self.rows)
 
     def at(self, row: int) -> Any:
-        """As in Values."""
-        index = int(self.rows[row])
-        number = -1 if index < 0 else int(self.id_of_row[index])
-        return None if number < 0 else self.values[number]
-
-    def at(self, row: int) -> Any:
         """The value of one row, or None."""
         index = int(self.rows[row])
         index = -1 if index < 0 else int(self.id_of_row[index])

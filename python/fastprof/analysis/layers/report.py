@@ -115,17 +115,17 @@ class _Work:
     ----------
     paths : the layers of the kernels; a path may occur more than once
     sums : the sums over the kernels of each path
-    first : the time of the first launch of each path
+    first : int64 [paths], the time of the first launch of each path
     """
 
     paths: list[LayerPath]
     sums: Sums
-    first: list[int]
+    first: Int64
 
     def rows(self) -> list[LayerPath]:
         """The paths and their ancestors, each once, in tree order."""
         first: dict[LayerPath, int] = {}
-        for path, time in zip(self.paths, self.first, strict=True):
+        for path, time in zip(self.paths, self.first.tolist(), strict=True):
             for layer in with_ancestors(path):
                 first[layer] = min(first.get(layer, time), time)
         return in_tree_order(first)
@@ -151,7 +151,7 @@ class _Work:
 
 def layer_paths(
     cells: KernelCells, depth: int | None = None, selection: Bools | None = None
-) -> tuple[Grouping, list[LayerPath], list[int]]:
+) -> tuple[Grouping, list[LayerPath], Int64]:
     """The cells of equal layers, the layers of each group, and the time of its first launch."""
     layer = texts(cells, "layer")
     recomputed = _recomputed(cells)
@@ -165,7 +165,7 @@ def layer_paths(
         for i, path in zip(again, moved, strict=True):
             paths[i] = path
     times = groups.stats(cells.launched(_launch_times(cells.profile)), NO_TIME).min
-    return groups, [path[:depth] for path in paths], times.tolist()
+    return groups, [path[:depth] for path in paths], times
 
 
 def _recomputed(cells: KernelCells) -> Values:
