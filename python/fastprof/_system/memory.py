@@ -43,6 +43,22 @@ def give_back() -> None:
         trim(0)
 
 
+def share_freed() -> None:
+    """Let all threads of this process, which has one yet, find what any of them freed, if the C
+    library is glibc: 150 to 400 bytes less for a name of a trace, and no slower.
+
+    Otherwise, a thread that waits for the arena of another one gets an arena of its own.
+    """
+    import ctypes  # numpy loads it
+
+    options = getattr(ctypes.CDLL(None), "mallopt", None)
+    if options is not None:
+        options(_ARENA_MAX, 1)
+
+
+_ARENA_MAX: Final = -8  # M_ARENA_MAX of malloc.h
+
+
 class Expansion:
     """Bounds what the contents of a file take by its size.
 

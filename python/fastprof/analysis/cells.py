@@ -25,6 +25,10 @@ from fastprof.profile.data import ProfileData, inside_part
 
 Ideals = TypeVar("Ideals")
 
+# Of a profile, and windows of its steps. With more, threads take turns: each takes hundreds of
+# bytes of memory for a cell, and Python does most of the work, which they do not share.
+FEW_CELLS: Final = 20_000
+
 # Keys in which the kernels of a cell may differ.
 _WITHIN_CELLS: Final = frozenset(
     {

@@ -184,6 +184,7 @@ def _run(arguments: argparse.Namespace) -> int:
         os.environ[memory.VARIABLE] = size
     if arguments.reads_trace:
         import_numpy()
+        memory.share_freed()
     for name, given in list(vars(arguments).items()):
         if name == "file" and given is not None:
             arguments.file, all_traces = resolved(given, one=True), resolved(given)

@@ -208,9 +208,9 @@ class SharedValues(Values):
     ) -> None:
         self.rows, self.id_of_row, self.values = rows, id_of_row, values
 
-    @computed_once
+    @property
     def ids(self) -> npt.NDArray[np.int32]:
-        """As in Values; computed on first use."""
+        """As in Values; computed on each use: a profile has dozens of such columns."""
         return take(self.id_of_row, self.rows)
 
     def __len__(self) -> int:

@@ -6,14 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from fastprof._system.garbage import uncollected
+from fastprof.analysis.cells import FEW_CELLS
 from fastprof.analysis.registry import Where
 from fastprof.analysis.schedule import Ahead, computing
 from fastprof.analysis.selection import condition_texts
 from fastprof.model.page import Page
-from fastprof.page.build import build
+from fastprof.page.build import Rendered, build, rendered
 from fastprof.page.run_steps import run_steps
 from fastprof.page.section import Link, PageSource
-from fastprof.page.sections import SECTIONS
+from fastprof.page.sections import SECTIONS, Part
 from fastprof.profile.data import ProfileData
 from fastprof.profile.facts import gpu_names
 
@@ -45,11 +46,23 @@ def page_of(
         source.begin(name for part in SECTIONS for name in part.needs)
         for part in SECTIONS:
             if part.is_ahead:
-                ahead.begin(part, part.section, source)
-        sections = [ahead.result(part, part.section, source) for part in SECTIONS]
+                ahead.begin(part, _made_if_small, part, source)
+        sections = [
+            ahead.result(part, _made, part, source) or _made(part, source) for part in SECTIONS
+        ]
         if (of_run := run_steps(profile.name)) is not None:
-            sections.insert(1, of_run)
+            sections.insert(1, rendered(of_run))
         return Page(build(_name(profile), [*_about(profile), *_limits(where)], sections, links))
+
+
+def _made(part: Part, source: PageSource) -> Rendered:
+    """A section as HTML: what it is made of is released before the next one is made."""
+    return rendered(part.section(source))
+
+
+def _made_if_small(part: Part, source: PageSource) -> Rendered | None:
+    """A section of a profile with few cells; None for others, whose sections are made in turn."""
+    return _made(part, source) if len(source.profile.source.cells) <= FEW_CELLS else None
 
 
 _NEEDS: Final = ("host", "costs", "contents")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
+from itertools import chain
 from string import Template
 from typing import Final
 from urllib.parse import quote
 
+from fastprof._system.classes import NamedTuple
 from fastprof._version import __version__
 from fastprof.model.table import Table
 from fastprof.page.section import Card, Chart, Fact, Link, Section
@@ -20,16 +22,42 @@ _MANY: Final = 4  # tables
 _FRAME: Final = ("page.css", "page.js", "table.js")
 
 
+class Rendered(NamedTuple):
+    """A section as HTML, which takes less memory than its arrays and tables.
+
+    Parameters
+    ----------
+    id, title : see `Section`
+    assets : the files in `assets` that its charts need, in the order of their use
+    html : the element
+    """
+
+    id: str
+    title: str
+    assets: tuple[str, ...]
+    html: str
+
+
+def rendered(section: Section) -> Rendered:
+    """A section as HTML."""
+    return Rendered(section.id, section.title, tuple(_assets(section)), _section(section))
+
+
 def build(
-    title: str, about: Sequence[str], sections: Sequence[Section], links: Sequence[Link] = ()
+    title: str,
+    about: Sequence[str],
+    sections: Iterable[Section | Rendered],
+    links: Sequence[Link] = (),
 ) -> str:
     """The HTML of a page.
 
     title : first heading
     about : short texts below it
+    sections : one is needed at a time
     links : to other pages, after these texts
     """
-    names = list(dict.fromkeys(_assets(sections)))
+    parts = [each if isinstance(each, Rendered) else rendered(each) for each in sections]
+    names = list(dict.fromkeys(chain(_FRAME, *(part.assets for part in parts))))
     styles = [asset(name) for name in names if name.endswith(".css")]
     scripts = [asset(name) for name in names if name.endswith(".js")]
     return Template(asset("page.html")).substitute(
@@ -39,20 +67,16 @@ def build(
         title=shown(title),
         about="".join(f"<li>{shown(text)}</li>" for text in about)
         + "".join(f"<li>{_link(link)}</li>" for link in links),
-        links="".join(
-            f'<li><a href="#{section.id}">{shown(section.title)}</a></li>' for section in sections
-        ),
-        sections="\n".join(map(_section, sections)),
+        links="".join(f'<li><a href="#{part.id}">{shown(part.title)}</a></li>' for part in parts),
+        sections="\n".join(part.html for part in parts),
         version=__version__,
     )
 
 
-def _assets(sections: Sequence[Section]) -> Iterator[str]:
-    yield from _FRAME
-    for section in sections:
-        for chart in section.charts:
-            yield from chart.assets
-            yield f"{chart.script}.js"
+def _assets(section: Section) -> Iterator[str]:
+    for chart in section.charts:
+        yield from chart.assets
+        yield f"{chart.script}.js"
 
 
 @cache

@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._system import memory
-from fastprof._system.classes import dataclass
+from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._system.memory import format_size
 from fastprof._system.threads import computed_once
 from fastprof.analysis.advice.facts import Facts
+from fastprof.analysis.cells import FEW_CELLS
 from fastprof.analysis.registry import Where
 from fastprof.analysis.reports import find, report_of
 from fastprof.analysis.roofline.utilisation import devices_with
@@ -22,6 +23,7 @@ from fastprof.analysis.schedule import Ahead
 from fastprof.model.columns import Ints
 from fastprof.model.numbers import quantity
 from fastprof.model.table import Table
+from fastprof.page.table import first_rows
 from fastprof.profile.data import ProfileData
 from fastprof.readers.detect import FileFormat, InputFile, contents_of, detect_trace
 from fastprof.readers.sqlite.database import Database, Progress
@@ -133,8 +135,21 @@ class Section:
     links: Sequence[Link] = ()
 
 
+class Shown(NamedTuple):
+    """What a page has of a report.
+
+    Parameters
+    ----------
+    table : its first rows
+    rest : a note on the other rows, if there are any
+    """
+
+    table: Table
+    rest: tuple[str, ...]
+
+
 class PageSource:
-    """A profile and its reports; each report is made once.
+    """A profile and its reports.
 
     Parameters
     ----------
@@ -155,7 +170,7 @@ class PageSource:
         self.profile = profile
         self.where = where or None
         self.peaks = {name: peak for name, peak in (peaks or {}).items() if peak is not None}
-        self._tables: dict[str, Table] = {}
+        self._tables: dict[str, Shown] = {}
         self._ahead = Ahead() if ahead is None else ahead
 
     @computed_once
@@ -164,9 +179,9 @@ class PageSource:
         return Facts(self.profile, None, devices_with(self.profile, **self.peaks))
 
     def begin(self, names: Iterable[str]) -> None:
-        """Make reports without options on the other thread; `table` waits for them."""
+        """Make reports without options on the other thread; `shown` waits for them."""
         for name in names:
-            self._ahead.begin(_key(name, {}), self._make, name, {})
+            self._ahead.begin(_key(name, {}), self._make_if_few, name)
 
     def table(self, name: str, **options: Any) -> Table:
         """A report, with the user's peaks if it takes them; see `Profile.report`.
@@ -176,14 +191,26 @@ class PageSource:
         ReportError, StepsError, BadInputError
             See the report.
         """
+        return self._make(name, options)
+
+    def shown(self, name: str, **options: Any) -> Shown:
+        """What the page has of a report, made once; see `table`."""
         key = _key(name, options)
         if key not in self._tables:
-            self._tables[key] = self._ahead.result(key, self._make, name, options)
+            ahead = self._ahead.result(key, self._make_shown, name, options)
+            self._tables[key] = ahead or self._make_shown(name, options)
         return self._tables[key]
 
-    def whole(self, name: str) -> Table:
+    def whole(self, name: str) -> Shown:
         """A report of all work, also where `where` limits the page."""
-        return self.table(name) if self.where is None else self.table(name, where=None)
+        return self.shown(name) if self.where is None else self.shown(name, where=None)
+
+    def _make_if_few(self, name: str) -> Shown | None:
+        """A report of a capture with few steps; None for others, whose reports are made in turn."""
+        return self._make_shown(name, {}) if len(self.facts.windows) <= FEW_CELLS else None
+
+    def _make_shown(self, name: str, options: Mapping[str, Any]) -> Shown:
+        return Shown(*first_rows(self._make(name, options)))
 
     def _make(self, name: str, options: Mapping[str, Any]) -> Table:
         omitted = self.profile.source.host_omitted

@@ -46,21 +46,23 @@ def packed(data: Any, arrays: Mapping[str, npt.NDArray[np.generic]]) -> str:
     TypeError
         An array has a type that JavaScript lacks.
     """
-    parts, places, end = [], {}, 0
+    places, end = {}, 0
     for name, array in arrays.items():
         if array.dtype.name not in _TYPES or array.ndim != 1:
             raise TypeError(
                 f"array {name!r}: expected one dimension of {', '.join(sorted(_TYPES))}; "
                 f"found {array.ndim} of {array.dtype}"
             )
-        raw = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
         places[name] = [array.dtype.name, end, len(array)]
-        parts.append(raw + bytes(-len(raw) % _ALIGNED))
-        end += len(parts[-1])
+        end += array.nbytes + -array.nbytes % _ALIGNED
     header = _json({"data": data, "arrays": places}).encode("ascii")
     header += b" " * (-(4 + len(header)) % _ALIGNED)
-    stream = b"".join([len(header).to_bytes(4, "little"), header, *parts])
-    return base64.b64encode(zlib.compress(stream, 6)).decode("ascii")
+    stream = zlib.compressobj(6)
+    parts = [stream.compress(len(header).to_bytes(4, "little")), stream.compress(header)]
+    for array in arrays.values():
+        raw = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+        parts += stream.compress(raw), stream.compress(bytes(-len(raw) % _ALIGNED))
+    return base64.b64encode(b"".join([*parts, stream.flush()])).decode("ascii")
 
 
 def _json(value: Any) -> str:
@@ -110,10 +112,10 @@ def table_html(name: str, caption: str, table: Table) -> str:
 
     name : id of the element
     """
-    kept = table.head(MOST_ROWS) if table.n_rows > MOST_ROWS else table
-    columns = columns_of(table if kept is table else kept)
+    kept, rest = first_rows(table)
+    columns = columns_of(kept)
     tree = depths_of(columns)
-    notes = [*([] if kept is table else [rest_of(table, kept)]), *table.notes]
+    notes = (*rest, *table.notes)
     above = "".join(f'<p class="note">{shown(text)}</p>' for text in _prose(table.lead))
     head = "".join(map(_header, columns))
     body = "".join(_rows(columns, min(kept.n_rows, _FIRST_ROWS), tree))
@@ -314,6 +316,14 @@ def depths_of(columns: list[PageColumn]) -> tuple[int, npt.NDArray[np.int32]] | 
         depth = np.array([*((len(text) - len(text.lstrip(" "))) // 2 for text in texts), 0])
         return i, depth[column.labels.ids].astype(np.int32)
     return None
+
+
+def first_rows(table: Table) -> tuple[Table, tuple[str, ...]]:
+    """The rows of a table that a page has, and a note on the rest; no note for all rows."""
+    if table.n_rows <= MOST_ROWS:
+        return table, ()
+    kept = table.head(MOST_ROWS)
+    return kept, (rest_of(table, kept),)
 
 
 def rest_of(table: Table, kept: Table) -> str:

@@ -26,11 +26,12 @@ from fastprof.model.devices import Device
 from fastprof.ops.tensor_cores import fp32_unit
 from fastprof.profile.data import ProfileData, kept
 from fastprof.profile.gpu_work import launches_graph
-from fastprof.profile.program import Program
+from fastprof.profile.program import WITH_OPERATORS, Program
 from fastprof.profile.recording_hints import recorder_of_calls
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 _LEAST_STEPS = 3
+_KNOWN: Final = 0.8  # of the GPU time; with less, the roof says little
 _NOT_IN_GRAPHS = (State.BLOCKING_COPY, State.SYNC, State.DATA_LOADING)
 _STREAM = ("process", "device", "stream")
 
@@ -173,8 +174,28 @@ class Facts:
         steps = self.steps if self.has_steps else None
         return calls_of(self.profile, self.devices, self.is_counted, self.n_steps, steps)
 
+    @computed_once
+    def reach(self) -> float | str:
+        """The share of the practical roof that the kernels reach; or why it is unknown."""
+        calls = self.calls
+        if not calls.has_ops:
+            if self.program.kind not in WITH_OPERATORS:
+                return "the file has no operators, so the cost of its kernels is unknown"
+            return "no operators in the file; record with torch.profiler, or emit_nvtx under nsys"
+        if not calls.has_shapes:
+            return "no shapes in the file; record with record_shapes=True"
+        why = [device.why for device in self.devices.values() if device.why]
+        if why:
+            return f"{why[0]}; --gpu NAME gives the peaks"
+        parts = [part for group in calls.groups for part in group.parts]
+        known = [part for part in parts if part.has_ideal and part.ideal_ns > 0]
+        time, all_time = sum(part.ns for part in known), max(calls.kernel_ns, 1.0)
+        if time < _KNOWN * all_time:
+            return f"their cost is known of {percent(time / all_time)} of their time"
+        return sum(part.ideal_ns for part in known) / time
+
     def forget_calls(self) -> None:
-        """Release `calls`, which only findings use: up to 300 bytes for a kernel's name."""
+        """Release `calls`, which only findings and `reach` use: up to 700 bytes for a call."""
         self.__dict__.pop("calls", None)
 
     def own_ns(self, rows: Int64) -> float:
@@ -320,6 +341,11 @@ class Facts:
         """Raise CannotJudge if the number of multiprocessors is unknown."""
         if not any(device.sms for device in self.devices.values()):
             raise CannotJudge("the multiprocessors of the GPU are unknown: --gpu NAME names it")
+
+
+def percent(share: float) -> str:
+    """A share in text: `12 %`."""
+    return f"{round(100 * share)} %"
 
 
 _NEEDS: Final[dict[str, Callable[[Facts], None]]] = {

@@ -13,7 +13,7 @@ from fastprof._system.classes import NamedTuple
 from fastprof._system.threads import SecondThread
 from fastprof.analysis.advice.calls import cut_tensors
 from fastprof.analysis.advice.columns import COLUMNS
-from fastprof.analysis.advice.facts import Facts
+from fastprof.analysis.advice.facts import Facts, percent
 from fastprof.analysis.advice.finding import CannotJudge, Finding
 from fastprof.analysis.advice.registry import ENTRY_POINTS, Rule, all_rules
 from fastprof.analysis.advice.savings import (
@@ -25,6 +25,7 @@ from fastprof.analysis.advice.savings import (
     step_of,
     why_not_replayed,
 )
+from fastprof.analysis.cells import FEW_CELLS
 from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.idle.causes import CAUSES
 from fastprof.analysis.roofline.utilisation import devices_with
@@ -34,7 +35,6 @@ from fastprof.model.table import ColumnData, Floats, Table, texts
 from fastprof.ops.user import load_packages
 from fastprof.profile.data import ProfileData
 from fastprof.profile.facts import gpu_names
-from fastprof.profile.program import WITH_OPERATORS
 from fastprof.profile.recording_hints import advice_on
 
 
@@ -130,10 +130,16 @@ def plan_of(facts: Facts, least: float | None = None) -> Plan:
     least : smallest saving, as a share of the step; None for that of each rule
     """
     problems = load_packages(ENTRY_POINTS, "rules")
-    with SecondThread() as second:
-        building = second.submit(base_of, facts)
+    if max(len(facts.profile.source.cells), len(facts.windows)) > FEW_CELLS:
         results, not_judged = _judged(facts)
-        base = building.result()
+        facts.reach  # noqa: B018  kept
+        facts.forget_calls()
+        base = base_of(facts)
+    else:
+        with SecondThread() as second:
+            building = second.submit(base_of, facts)
+            results, not_judged = _judged(facts)
+            base = building.result()
     plan = savings(facts, results, base, least)
     return Plan(plan, base, step_of(facts, base), not_judged, problems)
 
@@ -264,7 +270,6 @@ _MORE: Final = 1.02  # times the time concerned: the rest comes from launches th
 _MORE_ESTIMATED: Final = 1.1  # the same where idle time without the recorder is an estimate
 _AHEAD: Final = "run ahead"
 _HARDLY: Final = 0.01  # of the time in which the host makes calls
-_KNOWN: Final = 0.8  # of the GPU time; with less, the roof says little
 
 
 def opening(facts: Facts, plan: Plan) -> str:
@@ -366,33 +371,29 @@ def _close(facts: Facts, step: Step) -> str:
         missing = "no step has all of its GPU work in the file: --steps names another mark"
         if "start" not in facts.profile.names:
             missing = "dict lines contain no times: the original trace shows what the GPU waits for"
-        return f"No finding saves more than {_percent(_LARGE)} of the GPU time, and {missing}."
+        return f"No finding saves more than {percent(_LARGE)} of the GPU time, and {missing}."
     busy = min(step.share(facts.times["busy_ns"]), 1.0)
     if busy < _BUSY:
         idle = part_of_step(facts, step.ns * (1 - busy), step)
         return f"The GPU is idle {idle}{_why_idle(facts)}."
-    is_busy = f"busy {_percent(busy)} of the {unit}"
+    is_busy = f"busy {percent(busy)} of the {unit}"
     for name, does in (("copy", "only copies"), ("communication", "only communicates")):
         share = facts.times[f"exposed_{name}_ns"] / facts.times["busy_ns"]
         if share >= _MOSTLY:
             return (
-                f"The GPU is {is_busy}, but {does} for {_percent(share)} of that, more than other "
+                f"The GPU is {is_busy}, but {does} for {percent(share)} of that, more than other "
                 "work can hide: copy or send less."
             )
-    roof = _roof(facts)
+    roof = facts.reach
     if isinstance(roof, str):
         return f"The GPU is {is_busy}. Whether its kernels could be faster is unknown: {roof}."
-    reach = f"its kernels reach {_percent(roof)} of the practical roof"
+    reach = f"its kernels reach {percent(roof)} of the practical roof"
     if roof >= _NEAR:
         return f"The {unit} is close to what the GPU can do: it is {is_busy}, and {reach}."
     return (
         f"The GPU is {is_busy}, but {reach}. No change is known that saves more than "
-        f"{_percent(_LARGE)}."
+        f"{percent(_LARGE)}."
     )
-
-
-def _percent(share: float) -> str:
-    return f"{round(100 * share)} %"
 
 
 def _why_idle(facts: Facts) -> str:
@@ -402,30 +403,9 @@ def _why_idle(facts: Facts) -> str:
     except CannotJudge as reason:
         return f"; why is unknown: {reason}"
     cause = CAUSES[int(np.argmax(causes))]
-    return f", mostly by the cause '{cause}'; no change is known that saves more than " + _percent(
+    return f", mostly by the cause '{cause}'; no change is known that saves more than " + percent(
         _LARGE
     )
-
-
-def _roof(facts: Facts) -> float | str:
-    """The share of the practical roof that the kernels reach; or why it is unknown."""
-    calls = facts.calls
-    if not calls.has_ops:
-        if facts.program.kind not in WITH_OPERATORS:
-            return "the file has no operators, so the cost of its kernels is unknown"
-        return "no operators in the file; record with torch.profiler, or emit_nvtx under nsys"
-    if not calls.has_shapes:
-        return "no shapes in the file; record with record_shapes=True"
-    why = [device.why for device in facts.devices.values() if device.why]
-    if why:
-        return f"{why[0]}; --gpu NAME gives the peaks"
-    parts = [part for group in calls.groups for part in group.parts]
-    known = [part for part in parts if part.has_ideal and part.ideal_ns > 0]
-    time = sum(part.ns for part in known)
-    if time < _KNOWN * max(calls.kernel_ns, 1.0):
-        share = time / max(calls.kernel_ns, 1.0)
-        return f"their cost is known of {_percent(share)} of their time"
-    return sum(part.ideal_ns for part in known) / time
 
 
 def evidence_of(facts: Facts, *causes: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -82,7 +83,8 @@ def layers(
     if fold:
         instances = rows
         folds = folded(instances)
-        time = work.inclusive(instances).of["gpu_ns"]
+        of_gpu = replace(work, sums=sums.only("gpu_ns"))
+        time = of_gpu.inclusive(instances).of["gpu_ns"]
         work = replace(work, paths=[folds[path] for path in work.paths])
         rows = work.rows()
         place = {path: row for row, path in enumerate(rows)}
@@ -113,17 +115,17 @@ class _Work:
     ----------
     paths : the layers of the kernels; a path may occur more than once
     sums : the sums over the kernels of each path
-    first : the time of the first launch of each path
+    first : int64 [paths], the time of the first launch of each path
     """
 
     paths: list[LayerPath]
     sums: Sums
-    first: list[int]
+    first: Int64
 
     def rows(self) -> list[LayerPath]:
         """The paths and their ancestors, each once, in tree order."""
         first: dict[LayerPath, int] = {}
-        for path, time in zip(self.paths, self.first, strict=True):
+        for path, time in zip(self.paths, self.first.tolist(), strict=True):
             for layer in with_ancestors(path):
                 first[layer] = min(first.get(layer, time), time)
         return in_tree_order(first)
@@ -131,15 +133,17 @@ class _Work:
     def inclusive(self, rows: list[LayerPath]) -> Sums:
         """The sums of each row and the layers inside it."""
         place = {path: row for row, path in enumerate(rows)}
-        both = [
-            (i, place[layer]) for i, path in enumerate(self.paths) for layer in with_ancestors(path)
-        ]
-        return self.sums.onto([i for i, _ in both], [row for _, row in both], len(rows))
+        own, row_of = array("i"), array("i")
+        for i, path in enumerate(self.paths):
+            for layer in with_ancestors(path):
+                own.append(i)
+                row_of.append(place[layer])
+        return self.sums.onto(own, row_of, len(rows))
 
     def own(self, rows: list[LayerPath]) -> Int64:
         """The GPU time of each row without the layers inside it."""
         place = {path: row for row, path in enumerate(rows)}
-        own = self.sums.onto(
+        own = self.sums.only("gpu_ns").onto(
             range(len(self.paths)), [place[path] for path in self.paths], len(rows)
         )
         return own.of["gpu_ns"]
@@ -147,7 +151,7 @@ class _Work:
 
 def layer_paths(
     cells: KernelCells, depth: int | None = None, selection: Bools | None = None
-) -> tuple[Grouping, list[LayerPath], list[int]]:
+) -> tuple[Grouping, list[LayerPath], Int64]:
     """The cells of equal layers, the layers of each group, and the time of its first launch."""
     layer = texts(cells, "layer")
     recomputed = _recomputed(cells)
@@ -161,7 +165,7 @@ def layer_paths(
         for i, path in zip(again, moved, strict=True):
             paths[i] = path
     times = groups.stats(cells.launched(_launch_times(cells.profile)), NO_TIME).min
-    return groups, [path[:depth] for path in paths], times.tolist()
+    return groups, [path[:depth] for path in paths], times
 
 
 def _recomputed(cells: KernelCells) -> Values:
@@ -181,6 +185,7 @@ def _launch_times(profile: ProfileData) -> Int64:
 
 
 def _columns(work: _Work, rows: list[LayerPath]) -> dict[str, ColumnData]:
+    own = work.own(rows)  # before there are more sums
     sums = work.inclusive(rows)
     both = sums.of["forward_ns"] + sums.of["backward_ns"]
     return {
@@ -189,7 +194,7 @@ def _columns(work: _Work, rows: list[LayerPath]) -> dict[str, ColumnData]:
         "depth": Ints(np.array([len(path) for path in rows], np.int64)),
         **sums.cells(work.sums),
         "with_backward_ns": Ints(both),
-        "own_ns": Ints(work.own(rows)),
+        "own_ns": Ints(own),
     }
 
 

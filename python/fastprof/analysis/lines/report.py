@@ -273,7 +273,7 @@ class _Work:
 
     def own(self, rows: Sequence[LineRow]) -> Int64:
         """The GPU time of each row without that of inner rows."""
-        last = _Work([stack[-1:] for stack in self.stacks], self.sums)
+        last = _Work([stack[-1:] for stack in self.stacks], self.sums.only("gpu_ns"))
         return last.inclusive(rows).of["gpu_ns"]
 
     def time_of_sections(self, rows: Sequence[LineRow]) -> dict[SourceSection, int]:
@@ -283,7 +283,7 @@ class _Work:
             [place[row.section] for row in stack if row.section in place] for stack in self.stacks
         ]
         sections = list(place.values())
-        time = _Work(stacks, self.sums).inclusive(sections).of["gpu_ns"]
+        time = _Work(stacks, self.sums.only("gpu_ns")).inclusive(sections).of["gpu_ns"]
         return {row.section: number for row, number in zip(sections, time.tolist(), strict=True)}
 
     def depths(self) -> dict[LineRow, int]:

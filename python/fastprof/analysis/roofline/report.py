@@ -218,15 +218,11 @@ def _bounds(
 
 def _some(groups: Grouping, *rows: npt.NDArray[np.bool_]) -> list[npt.NDArray[np.bool_]]:
     """For each property of cells, whether some cell of each group has it."""
-    bits = sum(flag.astype(np.int64) << i for i, flag in enumerate(rows))
-    place = ((groups.ids + 1) << np.int64(len(rows))) + bits
-    counts = np.bincount(place, minlength=(groups.n + 1) << len(rows))
-    combinations = np.flatnonzero(counts[1 << len(rows) :])
     result = []
-    for i in range(len(rows)):
-        has = np.zeros(groups.n, bool)
-        has[combinations[(combinations >> i) & 1 == 1] >> len(rows)] = True
-        result.append(has)
+    for flags in rows:
+        has = np.zeros(groups.n + 1, bool)  # the last for cells in no group
+        has[groups.ids[flags]] = True
+        result.append(has[:-1])
     return result
 
 

@@ -16,6 +16,7 @@ from fastprof._system.classes import dataclass
 from fastprof.analysis.cells import ReportCells as KernelCells
 from fastprof.analysis.grouping import Grouping, numbers, texts
 from fastprof.analysis.roofline.ideal import KNOWN, TOO_HIGH, TOO_SHORT, Ideals, Roof, roof_of
+from fastprof.analysis.saturated import scattered
 from fastprof.analysis.summary.measures import calls, flags_of, ratio, step_shares, time_in_steps
 from fastprof.model.columns import Ints
 from fastprof.model.table import ColumnData, Floats
@@ -51,6 +52,10 @@ class Sums:
 
     of: dict[str, Numbers]
     n_windows: int
+
+    def only(self, *names: str) -> Sums:
+        """Some of the sums."""
+        return Sums({name: self.of[name] for name in names}, self.n_windows)
 
     def onto(self, paths: Sequence[int], rows: Sequence[int], n_rows: int) -> Sums:
         """Add the sums of path `paths[i]` to row `rows[i]`, for each i."""
@@ -117,9 +122,7 @@ def _added(
 ) -> Numbers:
     if values.dtype.kind == "f":
         return np.bincount(rows, values[paths], n_rows).astype(np.float64)
-    out = np.zeros(n_rows, object)  # Python integers: sums of FLOPs exceed 64 bits
-    np.add.at(out, rows, values[paths].astype(object))
-    return np.minimum(out, LARGEST).astype(np.int64)
+    return scattered(values[paths], rows, (n_rows,))
 
 
 def path_sums(

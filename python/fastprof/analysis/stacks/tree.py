@@ -6,6 +6,7 @@ contains its own kernels and those of its children, the root all selected kernel
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, Final
@@ -261,17 +262,18 @@ class Nodes:
         order = np.argsort(first)
         self._direction, first = direction[first], first[order]
 
-        tree, of_chain = NodeTree(), dict[int, int]()
-        rows, rows_of_calls = [], []
+        tree, of_chain = NodeTree(), array("i", [-1]) * chains.groups.n
+        rows, rows_of_calls = array("i"), array("i")
         n_of_calls = len(list(takewhile(_OF_CALLS.__contains__, leaves)))
         texts = [_labels(name, key.take(first)) for name, key in zip(leaves, keys, strict=True)]
-        for own, *labels in zip(chain.ids[first].tolist(), *texts, strict=True):
-            if own not in of_chain:
+        for own, *labels in zip(chain.ids[first].data, *texts, strict=True):
+            if of_chain[own] < 0:
                 of_chain[own] = tree.inside(0, chains.chains[own])
             rows_of_calls.append(tree.inside(of_chain[own], labels[:n_of_calls]))
             rows.append(tree.inside(rows_of_calls[-1], labels[n_of_calls:]))
-        del texts
+        del texts, of_chain
         self.parent, self.type, self.name = tree.columns()
+        del tree
         self._rows, self._rows_of_calls = np.empty((2, len(order)), np.int32)
         self._rows[order], self._rows_of_calls[order] = rows, rows_of_calls
 

@@ -44,6 +44,7 @@ def section(source: PageSource) -> Section:
     table = table_of(facts, plan)
     finds = [_find(facts, saving.finding) for saving in plan.savings]
     facts.forget_calls()
+    del plan  # with the run that was replayed
     missing = list(_missing(facts))
     charts: list[Chart] = []
     if facts.has_times:
@@ -85,7 +86,7 @@ def _of_step(source: PageSource, table: Table) -> Iterator[Fact]:
     length = max(step, 1.0)
     yield Fact("GPU busy", f"{busy / length:.1%}", quantity(busy, "ns"), busy / length)
     yield Fact("GPU idle", quantity(idle, "ns"), _main_cause(facts), idle / length)
-    of_steps: Any = source.whole("summary").facts["utilisation"]
+    of_steps: Any = source.whole("summary").table.facts["utilisation"]
     if of_steps is not None:
         name, peak = of_steps["compute_type"], quantity(of_steps["peak_flop_per_s"], "flop/s")
         mfu = of_steps["mfu"]
@@ -220,6 +221,9 @@ def _chart(
     step : int32 [rows], rows of the steps
     """
     number = facts.steps.number[step]
+    values = np.empty((len(parts), len(rows)))
+    for i, (*_, array) in enumerate(parts):
+        values[i] = array[rows]
     unit = f"{'each' if facts.has_steps else 'the'} {facts.steps.word}"
     where = f", GPU {lane.device}, process {lane.pid}" if is_named else ""
     return Chart(
@@ -230,6 +234,6 @@ def _chart(
             "labels": number.tolist() if facts.has_steps else [""],
             "parts": [{"name": name, "color": [group, color]} for name, group, color, _ in parts],
         },
-        {"values": np.concatenate([array[rows] for *_, array in parts]).astype(np.float64)},
+        {"values": values.ravel()},
         ("bars.css",),
     )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from fastprof.model.table import Table
-from fastprof.page.section import PageSource, Section
+from fastprof.page.section import PageSource, Section, Shown
 from fastprof.profile.facts import gpu_names
 
 # Caption, report and options of each table.
@@ -34,7 +34,7 @@ def section(source: PageSource) -> Section:
     wanted = _TABLES
     if source.facts.steps.source == "iteration":
         wanted = (*wanted, *_OF_ENGINE)
-    made = [(caption, source.table(name, **options)) for caption, name, options in wanted]
+    made = [(caption, source.shown(name, **options)) for caption, name, options in wanted]
     return Section(
         "tables",
         "Tables",
@@ -43,10 +43,10 @@ def section(source: PageSource) -> Section:
     )
 
 
-def _missing(made: Iterable[tuple[str, Table]]) -> Iterator[str]:
+def _missing(made: Iterable[tuple[str, Shown]]) -> Iterator[str]:
     """The first note of reports without rows, after the captions of all that have it."""
     captions: dict[str, list[str]] = {}
-    for caption, table in made:
+    for caption, (table, _) in made:
         if _is_empty(table):
             for note in table.notes[:1]:
                 captions.setdefault(note, []).append(caption)
@@ -62,17 +62,17 @@ def _is_empty(table: Table) -> bool:
 
 
 def _without_repetition(
-    source: PageSource, made: Iterable[tuple[str, Table]]
+    source: PageSource, made: Iterable[tuple[str, Shown]]
 ) -> Iterator[tuple[str, Table]]:
     """The tables with rows; a line that several reports print stands at the first of them."""
     profile = source.profile
     gpus = gpu_names(profile.about, profile.column("device"))
     printed = {", ".join(filter(None, [gpus, source.facts.steps.description]))}
-    for caption, table in made:
+    for caption, (table, rest) in made:
         if not _is_empty(table):
             new = (
                 tuple(line for line in lines if line not in printed)
                 for lines in (table.lead, table.notes)
             )
-            yield caption, replace(table, lead=next(new), notes=next(new))
+            yield caption, replace(table, lead=next(new), notes=(*rest, *next(new)))
             printed |= {*table.lead, *table.notes}
