@@ -355,6 +355,7 @@ class Profile(ProfileData):
         top: int = 1,
         where: Where | None = None,
         variants: bool = False,
+        idx: int | None = None,
     ) -> str:
         """A Python script that repeats recorded calls: `profile.repro(top=10)`.
 
@@ -367,6 +368,7 @@ class Profile(ProfileData):
         where : which calls, see `report`
         variants : also run what `advise` names for these calls: other types, sizes, layouts,
             backends of attention, torch.compile
+        idx : only the call that launched this kernel, as `fastprof.kernel` numbers it
 
         Raises
         ------
@@ -375,7 +377,7 @@ class Profile(ProfileData):
         """
         from fastprof.analysis.repro.script import script
 
-        return script(self, where, call, top, variants).text
+        return script(self, where, call, top, variants, idx).text
 
     def whatif(self, **options: Unpack[report_options.WhatIfOptions]) -> Table:
         """What a step would take: `profile.whatif(scale=["op=linear:0.5"])`; see `report`."""

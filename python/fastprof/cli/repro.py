@@ -23,6 +23,7 @@ that they lose against their ideal time, as in fastprof roofline.
   fastprof repro resnet50.json.gz -o repro.py             # the call that loses most
   fastprof repro resnet50.json.gz --top 10 -o repro.py    # ten of them
   fastprof repro resnet50.json.gz --op conv2d             # the first convolution
+  fastprof repro resnet50.json.gz --idx 42                # what launched kernel 42
   fastprof repro resnet50.json.gz --op conv2d --variants  # and what advice names for it
   python repro.py                                         # on the GPU; --device cpu or meta proves
                                                           # that it runs
@@ -47,6 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--top", metavar="N", type=count, default=1, help="calls (default: 1)")
     which.add_argument("--call", metavar="N", type=count, help="only the N-th call")
+    which.add_argument(
+        "--idx",
+        metavar="IDX",
+        type=count,
+        help="only the call that launched this kernel, as fastprof find, kernel and prof number it",
+    )
     parser.add_argument("-o", "--output", metavar="OUT", help="the script (default: -, stdout)")
     add_option(parser, WHERE)
     for key in _SELECTORS:
@@ -78,7 +85,14 @@ def run(arguments: argparse.Namespace) -> int:
     profile = trimmed(profile, arguments.trim)
     log_unmatched(profile, arguments.where)
     try:
-        result = script(profile, arguments.where, arguments.call, arguments.top, arguments.variants)
+        result = script(
+            profile,
+            arguments.where,
+            arguments.call,
+            arguments.top,
+            arguments.variants,
+            arguments.idx,
+        )
     except ReportError as error:
         arguments.error(str(error))
     path = None if arguments.output == "-" else arguments.output

@@ -68,12 +68,16 @@ class Repeatable(NamedTuple):
 
 
 def repeatable_calls(
-    profile: ProfileData, devices: Mapping[int, Device], where: Where | None = None
+    profile: ProfileData,
+    devices: Mapping[int, Device],
+    where: Where | None = None,
+    idx: int | None = None,
 ) -> tuple[list[Repeatable], float]:
     """The distinct calls with recorded arguments, the most lost time first, and the GPU time of
     other work in ns.
 
     where : see `fastprof.analysis.selection`
+    idx : only the calls equal to that which launched this kernel, numbered from 1
     """
     calls = profile.source.calls_of_kernels()
     time = np.maximum(numbers(profile, "sil"), 0).astype(np.float64)
@@ -81,8 +85,12 @@ def repeatable_calls(
         return [], float(time.sum())
     rows = selected(profile, where)
     is_selected = np.ones(len(profile), bool) if rows is None else rows
+    other = float(time[is_selected].sum())
+    if idx is not None:
+        number = calls.call[idx - 1]
+        is_selected = is_selected & (calls.call == number) & (number >= 0)
     sums = _Sums(profile, calls, time, ideals_of(profile, devices), is_selected)
-    result, other = [], float(time[is_selected].sum())
+    result = []
     for number, named in enumerate(calls.named):
         gpu_ns = float(sums.time[2 * number] + sums.time[2 * number + 1])
         if named.call is None or not gpu_ns:

@@ -46,6 +46,7 @@ def script(
     call: int | None = None,
     top: int = 1,
     with_variants: bool = False,
+    idx: int | None = None,
 ) -> Script:
     """A script that repeats the calls that lose most time against their ideal time.
 
@@ -55,14 +56,19 @@ def script(
     call : only the call of this place in the order of lost time, from 1; None for the first `top`
     top : how many calls
     with_variants : also what the advice names for them
+    idx : only the call that launched this kernel, as `fastprof prof` numbers it
 
     Raises
     ------
     ReportError
         No call can be repeated, or there is none of this number.
     """
+    if idx is not None and not 1 <= idx <= len(profile):
+        raise ReportError(f"idx: expected 1 to {len(profile)}, found {idx}")
     devices = devices_with(profile, None, None, None)
-    calls, other = repeatable_calls(profile, devices, where)
+    calls, other = repeatable_calls(profile, devices, where, idx)
+    if not calls and idx is not None:
+        raise ReportError(f"idx: no call with recorded arguments launched kernel {idx}")
     if not calls:
         remedy = "select others" if where else "record with torch.profiler and record_shapes=True"
         raise ReportError(f"{profile.name}: no calls with recorded arguments; {remedy}")

@@ -138,6 +138,19 @@ def test_an_operator_of_another_library_fails_with_what_to_import(opened, tmp_pa
     assert "mine::op: it is not in this torch; --import the library that defines it" in run.stderr
 
 
+def test_the_call_of_a_kernel(opened, capsys, tmp_path):
+    calls = mm().call("aten::relu", [[8, 8]], ["float"], 900)
+    profile = opened(calls)
+    text = profile.repro(idx=2)
+    assert text == profile.repro(where="op=mm").replace("100.0% of its", "8.2% of its")
+    assert profile.repro(idx=3) == profile.repro()
+    with pytest.raises(ReportError, match="idx: expected 1 to 3, found 4"):
+        profile.repro(idx=4)
+    path = KinetoFile().launch(0, 5, 1).kernel(10, 20, 1).write(tmp_path / "bare.json")
+    with pytest.raises(ReportError, match="idx: no call with recorded arguments launched kernel 1"):
+        fastprof.open(path).repro(idx=1)
+
+
 def test_errors_say_what_there_is(opened):
     with pytest.raises(ReportError, match="call: expected 1 to 1, found 7"):
         opened(mm()).repro(call=7)
