@@ -361,6 +361,7 @@ OTHERS = {
     "annotate/program/status.py": "a report that still fits on a full disk, into its own blocks",
     "annotate/recorders.py": "torch writes the trace by its name",
     "readers/nsys/directory.py": "SQLite writes the tables of a directory into the cache",
+    "readers/nsys/json_lines.py": "SQLite writes the events of a JSON export into the cache",
     "readers/nsys/report.py": "nsys writes the export by its name, into the cache",
     "exports/sqlite.py": "SQLite writes the database by its name",
     "analysis/diff/database.py": "SQLite adds rows to the store of captures, a transaction each",
