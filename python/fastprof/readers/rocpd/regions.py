@@ -233,6 +233,7 @@ class HostRows:
     def __init__(self, of_runs: list[Regions], process_of_thread: Int32) -> None:
         self._parents = [regions.parents for regions in of_runs if len(regions.parents[0])]
         self._process = process_of_thread
+        self._is_used = np.empty(0, bool)
         n_messages = 0
         for regions in of_runs:
             regions.message[regions.message >= 0] += n_messages
@@ -279,6 +280,7 @@ class HostRows:
             row[lost] = self._launch_rows(kernels, others)[lost]
         is_used = np.zeros(len(kind), bool)
         is_used[row[row >= 0]] = True
+        self._is_used = is_used
         used = np.flatnonzero(is_used)
         place = np.full(len(kind), -1, np.int32)
         place[used] = np.arange(len(used), dtype=np.int32)
@@ -292,13 +294,14 @@ class HostRows:
         """
         if not len(kernels):
             return LostLaunches()
-        rows = np.flatnonzero((self._rows["kind"] == CALL) & (self._rows["stack"] > 0))
+        is_call = (self._rows["kind"] == CALL) & (self._rows["stack"] > 0)
+        rows = np.flatnonzero(is_call & ~self._is_used)  # few
         names = ("nameId", "start", "globalTid", "stack")
         name, start, thread, stack = (self._rows[column][rows] for column in names)
-        join = _join.Join(kernels.process, kernels.correlation)
-        worked = np.zeros(len(rows), bool)
-        stack = stack.astype(np.int64, copy=False)
-        worked[join.matching(take(self._process, thread), stack)] = True
+        ids = take(self._process, thread), stack.astype(np.int64, copy=False)
+        join = _join.Join(*ids)
+        join.offer(kernels.process, kernels.correlation)
+        worked = join.rows(*ids) >= 0
         return lost_calls(strings, name, start, thread, worked, self._process)
 
     def _launch_rows(
