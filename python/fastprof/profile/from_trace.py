@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from fastprof._core import _link, _nest
+from fastprof._core import _link, _nest, _path
 from fastprof._core._take import take
 from fastprof._system.threads import computed_once
 from fastprof.errors import StepsError
@@ -18,7 +18,7 @@ from fastprof.model.columns import Column, Ints, RepeatedInts, SharedValues, Val
 from fastprof.model.markers import Kind, SourceLines, each_part_once
 from fastprof.model.timeline import GpuSamples, RecordedEvents
 from fastprof.model.trace import NO_TIME, Trace, label_text
-from fastprof.profile import annotated, checks, collectives, gpu_work, phases, triton
+from fastprof.profile import annotated, checks, collectives, gpu_work, phases
 from fastprof.profile import api_classes as kernel_types
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.calls import CallsOfKernels
@@ -121,8 +121,6 @@ class TraceSource(ProfileSource):
             return self.timeline.launch_ends()
         if name == "annotation":
             return annotated.notes_of(self._lookups.trace).mapped(str)
-        if name == "triton":
-            return triton.configurations(self._lookups)
         if name in collectives.COLUMNS:
             return self.messages.column(name)
         if name in stages.COLUMNS:
@@ -376,6 +374,16 @@ def _sub(lookups: Lookups) -> Ints:
     return Ints(_link.sub(trace.kernels.process, seq.values, ids, len(trace.processes)))
 
 
+def _triton(lookups: Lookups) -> Values:
+    """What the range around the launch of a Triton kernel records of it."""
+    attribution = lookups.attribution
+    meanings = attribution.meanings
+    ranks = np.array([_path.NO_RANK if m.triton is None else 0 for m in meanings], np.uint8)
+    labels = take(attribution.ranges.label, attribution.frame_range)
+    best = take(_path.best(attribution.frame_parent, labels, ranks), lookups.frame)
+    return Values(take(labels, best), [m.triton for m in meanings]).mapped(lambda text: text)
+
+
 _MAKERS: Final[dict[str, Callable[[Lookups], Column]]] = {
     "idx": _idx,
     "seq": lambda lookups: lookups.numbers[0],
@@ -414,6 +422,7 @@ _MAKERS: Final[dict[str, Callable[[Lookups], Column]]] = {
     "correlation": lambda lookups: Ints(lookups.trace.kernels.correlation),
     "launch": lambda lookups: gpu_work.launch_names(lookups.trace),
     "launch_start": _launch_start,
+    "triton": _triton,
     "registers": _of_config("registers"),
     "shared_memory": _of_config("shared_memory"),
     "graph_id": _of_config("graph_id"),

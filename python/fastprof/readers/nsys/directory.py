@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from fastprof._system.optional import import_optional
 from fastprof.errors import BadInputError
-from fastprof.readers.nsys.report import cache_path, write_to_cache
+from fastprof.readers.nsys.report import EXPORT, cache_path, new_database, write_to_cache
 from fastprof.readers.nsys.schema import SUFFIXES
 from fastprof.readers.sqlite.database import Progress
 
@@ -44,8 +44,7 @@ def export(
     cached = cache_path(path, state.hexdigest()[:16])
     if cached.is_file():
         return cached, []
-    command = "nsys export --type sqlite REPORT.nsys-rep"
-    write_to_cache(name, cached, lambda made: _write(name, tables, made, progress), command)
+    write_to_cache(name, cached, lambda made: _write(name, tables, made, progress), EXPORT)
     return cached, [f"{name}: its tables are kept as an SQLite file, {cached}"]
 
 
@@ -63,20 +62,14 @@ def _write(name: str, tables: dict[str, Path], made: Path, progress: Progress | 
     import apsw
 
     reader = _Reader()
-    database = apsw.Connection(os.fspath(made))
-    try:
-        database.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
-        with database:
-            for table, file in tables.items():
-                try:
-                    _write_table(database, table, reader.batches(file), progress)
-                except (reader.error, OSError, ValueError, OverflowError, apsw.Error) as error:
-                    raise BadInputError(
-                        f"{name}: {file.name} cannot be read: {error}; export it again: "
-                        "nsys export --type sqlite REPORT.nsys-rep"
-                    ) from error
-    finally:
-        database.close()
+    with new_database(made) as database:
+        for table, file in tables.items():
+            try:
+                _write_table(database, table, reader.batches(file), progress)
+            except (reader.error, OSError, ValueError, OverflowError, apsw.Error) as error:
+                raise BadInputError(
+                    f"{name}: {file.name} cannot be read: {error}; export it again: {EXPORT}"
+                ) from error
 
 
 def _write_table(

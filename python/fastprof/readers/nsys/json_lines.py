@@ -12,10 +12,8 @@ in the protobuf descriptors of nsys 2023.4, and the numbers in its ENUM_NSYS_EVE
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -23,12 +21,12 @@ from typing import Any, Final
 from fastprof._system.classes import NamedTuple
 from fastprof._system.file_state import state_of
 from fastprof.errors import BadInputError
+from fastprof.readers.json_text import Blocks
 from fastprof.readers.nsys import schema
-from fastprof.readers.nsys.report import cache_path, write_to_cache
+from fastprof.readers.nsys.report import EXPORT, cache_path, new_database, write_to_cache
 from fastprof.readers.sqlite.database import Progress
 
 _ROWS: Final = 1 << 14  # of a table that are written at a time
-_OTHERWISE: Final = "nsys export --type sqlite REPORT.nsys-rep"
 _DAMAGED: Final = (ValueError, TypeError, KeyError, AttributeError, IndexError)
 
 Event = dict[str, Any]
@@ -125,51 +123,56 @@ def export(
     name, state = os.fsdecode(path), state_of(path)
     cached = cache_path(path, f"{state.size}-{state.modified}")
     if not cached.is_file():
-        write_to_cache(name, cached, lambda made: _write(name, made, progress), _OTHERWISE)
+        write_to_cache(name, cached, lambda made: _write(name, made, progress), EXPORT)
     return cached, [
-        f"{name}: exports as JSON have no names of GPUs and no GPU metrics; complete: {_OTHERWISE}"
+        f"{name}: exports as JSON have no names of GPUs and no GPU metrics; complete: {EXPORT}"
     ]
 
 
 def _write(name: str, made: Path, progress: Progress | None) -> None:
-    import apsw
-
-    database = apsw.Connection(os.fspath(made))
-    try:
-        database.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
-        with database:
-            tables = _Rows(database)
-            for number, event in _events(name, progress):
-                try:
-                    _add(tables, event)
-                except _DAMAGED as error:
-                    raise BadInputError(
-                        f"{name}: line {number} cannot be read: {error!r}; {_OTHERWISE}"
-                    ) from error
-            tables.finish()
-    finally:
-        database.close()
+    with new_database(made) as database:
+        tables = _Rows(database)
+        for number, event in _events(name, progress):
+            try:
+                _add(tables, event)
+            except _DAMAGED as error:
+                raise BadInputError(
+                    f"{name}: line {number} cannot be read: {error!r}; {EXPORT}"
+                ) from error
+        tables.finish()
     if not tables.n_events:
-        raise BadInputError(f"{name}: no events of Nsight Systems in it; {_OTHERWISE}")
+        raise BadInputError(f"{name}: no events of Nsight Systems in it; {EXPORT}")
 
 
 def _events(name: str, progress: Progress | None) -> Iterator[tuple[int, Event]]:
     """The objects of the file, and the numbers of their lines."""
     with open(name, "rb") as file:
-        is_compressed = file.peek(2).startswith(b"\x1f\x8b")
-        lines: Iterable[bytes] = gzip.GzipFile(fileobj=file) if is_compressed else file
-        number = 0
+        blocks, number = Blocks(file, name), 0
         try:
-            for number, line in enumerate(lines, start=1):
+            for number, line in enumerate(_lines(blocks), start=1):
                 if progress is not None and not number % _ROWS:
                     progress(name, number, 0)
                 if line.strip():
                     yield number, json.loads(line)
-        except (ValueError, EOFError, OSError, zlib.error, RecursionError) as error:
+            problem: object = blocks.damage
+        except (ValueError, OSError, RecursionError) as error:
+            problem = blocks.damage or error
+        if problem:
             raise BadInputError(
-                f"{name}: damaged near line {number}: {error}; get the file again, or run: "
-                f"{_OTHERWISE}"
-            ) from error
+                f"{name}: damaged near line {number}: {problem}; get the file again, or run: "
+                f"{EXPORT}"
+            )
+
+
+def _lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    parts: list[bytes] = []  # of the line that the next block may end
+    for block in blocks:
+        first, *others = block.split(b"\n")
+        parts.append(first)
+        for line in others:
+            yield b"".join(parts)
+            parts = [line]
+    yield b"".join(parts)
 
 
 class _Rows:

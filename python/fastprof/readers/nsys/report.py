@@ -14,9 +14,10 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from fastprof._system.atomic_file import lock, remove_stale
 from fastprof._system.file_state import state_of
@@ -78,6 +79,23 @@ def cache_path(path: str | os.PathLike[str], state: str) -> Path:
     """
     prefix = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:24]
     return cache_directory() / f"{prefix}-{state}.sqlite"
+
+
+EXPORT = "nsys export --type sqlite REPORT.nsys-rep"
+
+
+@contextmanager
+def new_database(path: Path) -> Iterator[Any]:
+    """A connection to a new SQLite file for `write_to_cache`, in one transaction."""
+    import apsw
+
+    database = apsw.Connection(os.fspath(path))
+    try:
+        database.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
+        with database:
+            yield database
+    finally:
+        database.close()
 
 
 def write_to_cache(name: str, cached: Path, make: Callable[[Path], None], otherwise: str) -> None:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from fastprof._core import _join
 from fastprof.model.arrays import Int32, Int64
 from fastprof.readers.rocpd import json_records
-from fastprof.readers.rocpd.json_records import ROOT, Columns, parsed
+from fastprof.readers.rocpd.json_records import ROOT, Columns, handle_of, parsed
 from fastprof.readers.rocpd.json_work import dispatches
 from fastprof.readers.rocpd.work_columns import known
 
@@ -68,13 +68,11 @@ def _rows(counted: Columns, kernels: Columns, start: Int64) -> Int32:
 
 def _names(counters: list[Any]) -> dict[int, str]:
     """The name of each counter by its handle."""
-    result = {}
-    for counter in counters:
-        if isinstance(counter, dict) and isinstance(counter.get("name"), str):
-            handle = _handle(counter.get("id"))
-            if handle is not None:
-                result[handle] = counter["name"]
-    return result
+    return {
+        handle_of(counter.get("id")): counter["name"]
+        for counter in counters
+        if isinstance(counter, dict) and isinstance(counter.get("name"), str)
+    }
 
 
 def _values(records: Any, names: dict[int, str]) -> dict[str, float]:
@@ -83,13 +81,8 @@ def _values(records: Any, names: dict[int, str]) -> dict[str, float]:
     for record in records if isinstance(records, list) else []:
         if not isinstance(record, dict):
             continue
-        name, value = names.get(_handle(record.get("counter_id")) or 0), record.get("value")
+        handle, value = handle_of(record.get("counter_id")), record.get("value")
+        name = names.get(handle) if handle >= 0 else None
         if name is not None and isinstance(value, int | float):
             result[name] = result.get(name, 0.0) + value
     return result
-
-
-def _handle(value: Any) -> int | None:
-    """A handle: an object, in some versions the number itself."""
-    number = value.get("handle") if isinstance(value, dict) else value
-    return number if type(number) is int else None

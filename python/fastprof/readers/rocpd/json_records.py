@@ -237,12 +237,11 @@ def parsed(text: str) -> Any:
 
 
 def _agents(value: Any) -> dict[int, dict[str, Any]]:
-    """The agents by handle: `id` is an object with a handle, in some versions the handle."""
+    """The agents by handle."""
     result = {}
     for agent in _list(value):
         agent = _dict(agent)
-        number = agent.get("id")
-        handle = _number(number.get("handle") if isinstance(number, dict) else number)
+        handle = handle_of(agent.get("id"))
         if handle >= 0:
             result[handle] = agent
     return result
@@ -266,8 +265,22 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def handle_of(value: Any) -> int:
+    """A handle: an object with it, in some versions the number itself; -1 if it is damaged."""
+    return _number(value.get("handle") if isinstance(value, dict) else value)
+
+
 def _number(value: Any) -> int:
     return value if type(value) is int and 0 <= value < 1 << 63 else -1
 
 
-__all__ = ["NONE", "ROOT", "Columns", "RocprofFile", "RocprofProcess", "parsed", "read"]
+__all__ = [
+    "NONE",
+    "ROOT",
+    "Columns",
+    "RocprofFile",
+    "RocprofProcess",
+    "handle_of",
+    "parsed",
+    "read",
+]
