@@ -140,17 +140,17 @@ class _Capture:
         calls = self._open()
         call = _Call(name, self._torch.mark_kernels, calls[-1] if calls else None)
         calls.append(call)
-        inputs = [each for each in _with_gradients((arguments, named)) if not each.is_leaf]
+        inputs = [x for x in _with_gradients((arguments, named)) if not x.is_leaf]
         call.n_inputs = len(inputs)
-        for each in inputs:
-            each.register_hook(functools.partial(self._guarded, self._input_done, call))
+        for tensor in inputs:
+            tensor.register_hook(functools.partial(self._guarded, self._input_done, call))
         call.enter(FORWARD)
 
     def _leave(self, _: Module, arguments: Any, output: Any) -> None:
         call = self._open().pop()
         call.leave()
-        for each in _with_gradients(output):
-            each.register_hook(functools.partial(self._guarded, self._enter_backward, call))
+        for tensor in _with_gradients(output):
+            tensor.register_hook(functools.partial(self._guarded, self._enter_backward, call))
 
     def _enter_backward(self, call: _Call, _: Tensor) -> None:
         if call in self._backward:
@@ -224,7 +224,7 @@ class _Call:
 
 
 def _with_gradients(values: Any) -> list[Tensor]:
-    return [each for each in tree_leaves(values) if isinstance(each, Tensor) and each.requires_grad]
+    return [x for x in tree_leaves(values) if isinstance(x, Tensor) and x.requires_grad]
 
 
 def _entering(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -121,6 +121,8 @@ class TraceSource(ProfileSource):
             return self.timeline.launch_ends()
         if name == "annotation":
             return annotated.notes_of(self._lookups.trace).mapped(str)
+        if name == "triton":
+            return _triton(self._lookups)
         if name in collectives.COLUMNS:
             return self.messages.column(name)
         if name in stages.COLUMNS:
@@ -422,7 +424,6 @@ _MAKERS: Final[dict[str, Callable[[Lookups], Column]]] = {
     "correlation": lambda lookups: Ints(lookups.trace.kernels.correlation),
     "launch": lambda lookups: gpu_work.launch_names(lookups.trace),
     "launch_start": _launch_start,
-    "triton": _triton,
     "registers": _of_config("registers"),
     "shared_memory": _of_config("shared_memory"),
     "graph_id": _of_config("graph_id"),

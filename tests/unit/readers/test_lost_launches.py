@@ -66,20 +66,19 @@ def nvprof() -> Writer:
     )  # fmt: skip
 
 
-def rocpd() -> Writer:
-    file = Rocpd()
+def of_hip(file: Rocpd | RpdFile, name: str) -> Writer:
     return Writer(
-        file, "a.db", lambda a, b, n, k: file.call(a, b, n, HIP[k]),
+        file, name, lambda a, b, n, k: file.call(a, b, n, HIP[k]),
         lambda a, b, n: file.kernel(a, b, n),
     )  # fmt: skip
+
+
+def rocpd() -> Writer:
+    return of_hip(Rocpd(), "a.db")
 
 
 def rpd() -> Writer:
-    file = RpdFile()
-    return Writer(
-        file, "a.rpd", lambda a, b, n, k: file.call(a, b, n, HIP[k]),
-        lambda a, b, n: file.kernel(a, b, n),
-    )  # fmt: skip
+    return of_hip(RpdFile(), "a.rpd")
 
 
 def rocprof() -> Writer:

@@ -341,7 +341,7 @@ class HostActivity:
         _, process = np.unique(api.threads.pid, return_inverse=True)
         self._process = process.astype(np.int32)
         self._system, self._off = (
-            grouped(each.thread, each.start, each.end) for each in (system, off)
+            grouped(events.thread, events.start, events.end) for events in (system, off)
         )
 
     def _by(self, group: Int32) -> list[Grouped]:
@@ -369,9 +369,9 @@ class HostActivity:
     def covered(self, thread: Int32, begin: Int64, end: Int64, *which: Which) -> Int64:
         """ns [windows] during which at least one of `which` is the case for the thread."""
         pieces: list[_Pieces] = []
-        for each in which:
-            of = take(self._process, thread) if each == "process" else thread
-            pieces += [_within(some, of, begin, end) for some in self._grouped(each)]
+        for kind in which:
+            of = take(self._process, thread) if kind == "process" else thread
+            pieces += [_within(some, of, begin, end) for some in self._grouped(kind)]
         window, start, until = map(np.concatenate, zip(*pieces, strict=True))
         order = np.lexsort((start, begin[window]))  # windows do not overlap
         window, start, until = window[order], start[order], until[order]

@@ -217,7 +217,7 @@ def _of_faults(profile: ProfileData, ns: Int64, gaps: Gaps, rows: Int64) -> None
     rows : gaps whose next work has no launch; migrations have none
     """
     kind = texts(profile, "copy_direction")
-    moves = kind.fits(lambda each: each.startswith("unified"))
+    moves = kind.fits(lambda name: name.startswith("unified"))
     rows = rows[moves[gaps.after[rows]]]
     if not len(rows):
         return

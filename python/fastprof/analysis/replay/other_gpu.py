@@ -242,9 +242,9 @@ class _Pair:
         rest = self._rest(peaks, roof)
         time = np.maximum(self._time, 1.0)
         shortest, longest = np.full(len(time), np.inf), np.zeros(len(time))
-        for each in self._ends(roof, rest):
-            np.minimum(shortest, each, out=shortest)
-            np.maximum(longest, each, out=longest)
+        for corner in self._ends(roof, rest):
+            np.minimum(shortest, corner, out=shortest)
+            np.maximum(longest, corner, out=longest)
         low, high = shortest / time / _CARD, longest / time * _CARD
         has_no_work = self._time <= _FIXED_NS[vendor(self._old)][1]
         has_no_work &= roof.ns <= _IDLE * self._time
@@ -389,8 +389,8 @@ class _Pair:
         code = ((types.ids.astype(np.int64) + 1) * 8 + cores.ids + 1) * 3 + kind
         distinct, place = np.unique(code, return_inverse=True)
         table = []
-        for each in distinct.tolist():
-            rest, of_kind = divmod(each, 3)
+        for number in distinct.tolist():
+            rest, of_kind = divmod(number, 3)
             type_, core = divmod(rest, 8)
             name = types.values[type_ - 1] if type_ else None
             unit = unit_of(name, cores.values[core - 1] if core else None, of_kind > 0)

@@ -150,7 +150,7 @@ def notes_of(other: OtherGpu, facts: dict[str, Any]) -> Iterator[str]:
         )
     memory = [gpu.memory for gpu in recorded if gpu.memory]
     if memory and other.device.memory and other.device.memory < 0.9 * max(memory):
-        sizes = (f"{each / 1e9:.0f} GB" for each in (other.device.memory, max(memory)))
+        sizes = (f"{size / 1e9:.0f} GB" for size in (other.device.memory, max(memory)))
         yield "{} of memory instead of {}: whether the program fits is not known".format(*sizes)
     if facts["may_use_tf32"]:
         yield f"convolutions of fp32 may run as TF32 on {other.name}, as torch does by default"

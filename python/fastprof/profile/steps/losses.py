@@ -104,7 +104,7 @@ def _counts(ranges: UserRanges, time: Int64, thread: Int32) -> Int64:
     for number, rows in rows_by(ranges.thread):
         if number in rows_of_thread:
             own = time[rows_of_thread[number]]
-            begin, end = (np.searchsorted(own, each[rows]) for each in (ranges.start, ranges.end))
+            begin, end = (np.searchsorted(own, time[rows]) for time in (ranges.start, ranges.end))
             counts[rows] = end - begin
     return counts
 

@@ -152,29 +152,17 @@ def cpu_samples(database: Database) -> RecordedEvents:
     leaves = database.scan(
         schema.CALL_CHAINS, schema.call_chain_fields(pools), keep=_column.Among([0]), capacity=0
     )
+    symbol = _symbols(samples["id"], leaves["id"], leaves["symbol"])
     names = texts_of(database, pools.strings)
-    return RecordedEvents(
-        start=samples["start"],
-        end=samples["start"],
-        thread=samples["globalTid"],
-        name=_symbols(samples["id"], leaves["id"], leaves["symbol"]),
-        names=names,
-        threads=pools.thread_ids(),
-    )
+    return _instants(samples["start"], samples["globalTid"], symbol, names, pools)
 
 
 def cpu_switches(database: Database) -> RecordedEvents:
     """When the operating system put a thread on a CPU (`in`), and took it off (`out`)."""
     pools = schema.NsysPools()
     columns = database.scan(schema.SWITCHES, schema.switch_fields(pools))
-    return RecordedEvents(
-        start=columns["start"],
-        end=columns["start"],
-        thread=columns["globalTid"],
-        name=np.clip(columns["isSchedIn"], -1, 1).astype(np.int32),
-        names=_SWITCHES,
-        threads=pools.thread_ids(),
-    )
+    name = np.clip(columns["isSchedIn"], -1, 1).astype(np.int32)
+    return _instants(columns["start"], columns["globalTid"], name, _SWITCHES, pools)
 
 
 def page_faults(database: Database) -> RecordedEvents:
@@ -184,14 +172,15 @@ def page_faults(database: Database) -> RecordedEvents:
     """
     pools = schema.NsysPools()
     columns = database.scan(schema.CPU_FAULTS, schema.fault_fields(pools))
-    return RecordedEvents(
-        start=columns["start"],
-        end=columns["start"],
-        thread=columns["globalPid"],
-        name=np.zeros(len(columns["start"]), np.int32),
-        names=["page fault"],
-        threads=pools.thread_ids(),
-    )
+    name = np.zeros(len(columns["start"]), np.int32)
+    return _instants(columns["start"], columns["globalPid"], name, ["page fault"], pools)
+
+
+def _instants(
+    time: Int64, thread: Int32, name: Int32, names: list[str | None], pools: schema.NsysPools
+) -> RecordedEvents:
+    """Events without a length; name : index into names, -1 for none"""
+    return RecordedEvents(time, time, thread, name, names, pools.thread_ids())
 
 
 READERS: Final[dict[str, Callable[[Database], RecordedEvents | None]]] = {
