@@ -293,7 +293,7 @@ def read_timeline(path: str | os.PathLike[str]) -> Recorded:
     BadInputError
         The file cannot be read or is damaged.
     """
-    file, _ = detect_trace(path).exported()
+    file = _file_of(path)
     with Database(file.path) as database:
         memory.require(database.name, memory_of_database(database, False))
         tool = _tool_of(database)
@@ -320,7 +320,7 @@ def read_host_events(path: str | os.PathLike[str], name: str) -> RecordedEvents 
     BadInputError
         The file cannot be read, is damaged, or is not a trace.
     """
-    with _database_of(path) as (database, tool):
+    with _database_in(_file_of(path)) as (database, tool):
         if tool == _NSYS:
             from fastprof.readers.nsys.host_events import READERS
 
@@ -332,10 +332,15 @@ def read_host_events(path: str | os.PathLike[str], name: str) -> RecordedEvents 
         return None
 
 
-@contextmanager
-def _database_of(path: str | os.PathLike[str]) -> Iterator[tuple[Any, str]]:
-    """The database of a trace, open, and its format; None and "" for traces in other files."""
+def _file_of(path: str | os.PathLike[str]) -> InputFile:
+    """A trace, or its SQLite export."""
     file, _ = detect_trace(path).exported()
+    return file
+
+
+@contextmanager
+def _database_in(file: InputFile) -> Iterator[tuple[Any, str]]:
+    """The database in a file, open, and its format; None and "" for other files."""
     if file.format is not FileFormat.SQLITE:
         yield None, ""
         return
@@ -353,12 +358,12 @@ def read_counters(path: str | os.PathLike[str], copies: bool) -> dict[str, npt.N
     BadInputError
         The file cannot be read, is damaged, or is not a trace.
     """
-    file, _ = detect_trace(path).exported()
+    file = _file_of(path)
     if file.format is FileFormat.ROCPROF_JSON:
         from fastprof.readers.rocpd import json_counters
 
         return json_counters.read(file.path, copies)
-    with _database_of(path) as (database, tool):
+    with _database_in(file) as (database, tool):
         if tool != _ROCPD:
             return {}
         from fastprof.readers.rocpd import counters
@@ -374,7 +379,7 @@ def read_gpu_samples(path: str | os.PathLike[str]) -> GpuSamples | None:
     BadInputError
         The file cannot be read, is damaged, or is not a trace.
     """
-    with _database_of(path) as (database, tool):
+    with _database_in(_file_of(path)) as (database, tool):
         if tool != _NSYS:
             return None
         from fastprof.readers.nsys.gpu_metrics import gpu_samples

@@ -8,6 +8,8 @@ import pytest
 
 import fastprof
 from fastprof import BadInputError, cli
+from fastprof.errors import NotEnoughMemoryError
+from fastprof.readers import json_text
 from support import nsys_json
 from support.exports import PID, Export, global_tid
 
@@ -145,6 +147,23 @@ def test_what_cannot_be_read_is_refused(tmp_path, text, message):
     (tmp_path / "net.json").write_text(text)
     with pytest.raises(BadInputError, match=message):
         fastprof.open(tmp_path / "net.json")
+
+
+def test_a_compressed_export_that_is_cut_off_is_refused(tmp_path):
+    text = lines_of(
+        *(RANGE | {"NvtxEvent": RANGE["NvtxEvent"] | {"Text": str(i)}} for i in range(999))
+    )
+    (tmp_path / "net.json.gz").write_bytes(gzip.compress(text.encode())[:-200])
+    with pytest.raises(BadInputError, match=r"damaged near line .*is cut off; get the file again"):
+        fastprof.open(tmp_path / "net.json.gz")
+
+
+def test_a_compressed_export_is_bounded_by_its_size(tmp_path, monkeypatch):
+    monkeypatch.setattr(json_text, "ALWAYS_INFLATED", 1 << 20)
+    text = lines_of(RANGE) + " " * (8 << 20)
+    (tmp_path / "net.json.gz").write_bytes(gzip.compress(text.encode()))
+    with pytest.raises(NotEnoughMemoryError, match=r"net\.json\.gz"):
+        fastprof.open(tmp_path / "net.json.gz")
 
 
 def test_traces_of_torch_are_no_exports(tmp_path):
