@@ -130,8 +130,8 @@ def log_unmatched(profile: Profile, where: Where | None) -> None:
 def first_word(argv: Sequence[str], known: Collection[str]) -> str:
     """The command or a file: the first argument other than an option; "" if there is none.
 
-    After options, which may take values, it is the first name of a command or path that exists, else
-    the last argument.
+    After options, which may take values, it is the first name of a command or path that exists,
+    else the last argument.
 
     known : commands other than reports
     """
