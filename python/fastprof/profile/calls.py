@@ -31,8 +31,8 @@ from fastprof.model.columns import Values
 from fastprof.model.markers import Kind, Meaning, op_name
 from fastprof.model.trace import Trace
 from fastprof.ops.cost import add_known
+from fastprof.ops.dtypes import canonical_type
 from fastprof.ops.formula import Formula
-from fastprof.ops.tensor import canonical_type
 from fastprof.profile.call_results import CallKinds, InferredResults, infer_results, with_batches
 from fastprof.profile.callpath.attribution import Attribution
 

@@ -11,7 +11,7 @@ from fastprof.ops.tensor_cores import (
     reason_of_types,
     why_not,
 )
-from unit.ops.ops_examples import aten, fp16, fp32
+from unit.ops.ops_calls import aten, fp16, fp32
 
 MATMUL, CUDNN = "torch.set_float32_matmul_precision('high')", "torch.backends.cudnn.allow_tf32"
 
