@@ -166,6 +166,7 @@ def test_a_kernel_after_a_call_is_not_its_own(tmp_path: Path) -> None:
     assert sorted(table["message_bytes"].tolist(), key=str) == [4000, None]
 
 
+@pytest.mark.parametrize("scan", ["pages", "sqlite"])
 @pytest.mark.parametrize(
     "damaged",
     [
@@ -176,7 +177,10 @@ def test_a_kernel_after_a_call_is_not_its_own(tmp_path: Path) -> None:
         struct.pack("<IIIIQQ", 1, 0, ALL_REDUCE, 0, 1 << 60, 0),
     ],
 )
-def test_damaged_payloads_are_ignored(damaged: bytes, tmp_path: Path) -> None:
+def test_damaged_payloads_are_ignored(
+    damaged: bytes, scan: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FASTPROF_SCAN", scan)
     made = Trace().nccl(10, 20, "ncclAllReduce", damaged)
     made.launched(15, 1, "AllReduce_Sum_f32_RING_LL", 1000)
     (row,) = rows_of(made, tmp_path).values()

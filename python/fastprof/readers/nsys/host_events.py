@@ -51,11 +51,11 @@ def payload_events(database: Database) -> RecordedEvents | None:
     columns = database.scan(table, _fields(pools, blobs), keep=keep, capacity=0)
     name, first = alike([columns[key] for key in _NAMED_BY])
     texts, strings = pools.labels.texts(), texts_of(database, pools.strings)
-    payloads = blobs.texts()
+    payloads = blobs.blobs()
     names: list[str | None] = []
     for row in first.tolist():
         domain, text, string, blob = (int(columns[key][row]) for key in _NAMED_BY)
-        result = _decoded(bytes.fromhex(payloads[blob]), domain, schemas)
+        result = _decoded(payloads[blob], domain, schemas) if blob >= 0 else None
         label = texts[text] if text >= 0 else strings[string] if string >= 0 else None
         names.append(None if result is None else json.dumps(result | {"name": label}))
     rows = np.flatnonzero(np.array([*(name is not None for name in names), False])[name])
@@ -80,7 +80,7 @@ def _fields(pools: schema.NsysPools, blobs: _pools.Names) -> list[Field]:
         Field("globalTid", _column.KEY, pool=pools.threads),
         Field("text", _column.TEXT, pool=pools.labels),
         Field("textId", _column.KEY, pool=pools.strings),
-        Field(_BLOB, _column.TEXT, pool=blobs, sql=f"hex({_BLOB})"),
+        Field(_BLOB, _column.TEXT, pool=blobs),
     ]
 
 
