@@ -371,9 +371,10 @@ class _Explainer:
         chain, steps = record.chain, record.steps
         step = np.searchsorted(steps.start, chain.time, "left") - 1
         inside = np.append(steps.is_counted, False)[np.where(step >= 0, step, -1)]
-        rows = np.repeat(inside, np.diff(chain.offsets))
-        own, place = np.unique(self._ids[rank][chain.label[rows]], return_inverse=True)
-        count = np.bincount(place, chain.count[rows], len(own))
+        counted = np.where(np.repeat(inside, np.diff(chain.offsets)), chain.count, 0)
+        of_label = np.bincount(chain.label, counted, len(record.labels))
+        own, place = np.unique(self._ids[rank], return_inverse=True)
+        count = np.bincount(place, of_label, len(own))
         n_steps = max(int(steps.is_counted.sum()), 1)
         return own, np.rint(count * (100 / n_steps)).astype(np.int64)
 

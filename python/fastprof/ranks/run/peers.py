@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._system.threads import computed_once
 from fastprof.model.arrays import Int32, Int64
-from fastprof.ranks.run.record import ARRIVED, HOST_KINDS, KINDS_OF_LABELS, RankRecord
+from fastprof.ranks.run.record import ARRIVED, HOST_KINDS, RankRecord
 from fastprof.ranks.run.waits import Waits
 
 Floats = npt.NDArray[np.float64]
@@ -84,13 +84,6 @@ class Peers:
         result: Int64 = self.records[rank].chain.calls_before() + self.shift[rank]
         return result
 
-    @computed_once
-    def _kinds(self) -> list[Int32]:
-        return [
-            np.array([label.kind for label in record.labels] or [0], np.int32)
-            for record in self.records
-        ]
-
     def has_launches(self, rank: int) -> bool:
         """Whether the launches of a rank are known, so that its host is apart from its chain."""
         return bool((self.records[rank].chain.slack >= 0).any())
@@ -106,11 +99,8 @@ class Peers:
         if measure.of == COUNT:
             return chain.sums(chain.count)
         if kinds is None:
-            return chain.sums(chain.ns) - record.late_time()
-        is_wanted = np.zeros(len(KINDS_OF_LABELS), bool)
-        is_wanted[list(kinds)] = True
-        time = chain.sums(chain.ns * is_wanted[self._kinds[rank]][chain.label])
-        return time - self.time(rank, Measure(LATE, kinds))
+            return chain.spent - record.late_time()
+        return record.time_of(kinds) - self.time(rank, Measure(LATE, kinds))
 
     def of_positions(self, number: int, measure: Measure = WORK) -> tuple[list[int], Floats, int]:
         """A time at each position of a class, NaN where a rank has none.
