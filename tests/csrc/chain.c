@@ -3,7 +3,7 @@
 #include "analysis/fp_grouped.h"
 #include "check.h"
 
-enum { MOST_WORK = 40, MOST_PIECES = 12, LABELS = 30, END = 200 };
+enum { MOST_WORK = 40, MOST_PIECES = 12, LABELS = 3000, END = 200 };
 
 /* The label at each moment, of the first work to start; -1 for none. */
 static void paint(const fp_chain_work *work, int32_t *label_at) {
@@ -16,7 +16,8 @@ static void paint(const fp_chain_work *work, int32_t *label_at) {
   }
 }
 
-static void entries_are_those_of_loops(int32_t n_work, int32_t n_pieces, int32_t n_idle) {
+static void entries_are_those_of_loops(int32_t n_work, int32_t n_pieces, int32_t n_idle,
+                                       int32_t spread) {
   int64_t room = n_work + n_pieces + n_idle, begin = 0, covered = 0, at = 0;
   int64_t *start = ARRAY(int64_t, n_work), *end = ARRAY(int64_t, n_work);
   int64_t *time = ARRAY(int64_t, n_pieces), *idle_ns = ARRAY(int64_t, n_idle);
@@ -25,22 +26,22 @@ static void entries_are_those_of_loops(int32_t n_work, int32_t n_pieces, int32_t
   for (int32_t i = 0; i < n_work; i++) {
     start[i] = at += random_below(4);
     end[i] = start[i] + random_below(8);
-    label[i] = random_below(LABELS);
+    label[i] = random_below(spread);
   }
   for (int32_t p = 0; p < n_pieces; p++)
     time[p] = p == n_pieces - 1 ? END : p * (END / MOST_PIECES);
   for (int32_t i = 0; i < n_idle; i++) {
     piece[i] = (int32_t)((int64_t)i * n_pieces / n_idle);
-    idle_label[i] = random_below(LABELS);
+    idle_label[i] = random_below(spread);
     idle_ns[i] = 1;
   }
   const fp_chain_work work = {start, end, label, n_work};
   const fp_chain_idle idle = {piece, idle_label, idle_ns, n_idle};
   const fp_chain_scratch scratch = {ARRAY(int64_t, LABELS), ARRAY(int32_t, LABELS),
-                                    ARRAY(int32_t, LABELS), ARRAY(uint8_t, LABELS)};
+                                    ARRAY(int32_t, LABELS), ARRAY(uint64_t, LABELS / 64 + 1)};
   const fp_chain_entries found = {ARRAY(int64_t, n_pieces + 1), ARRAY(int32_t, room),
                                   ARRAY(int64_t, room), ARRAY(int32_t, room)};
-  memset(scratch.is_used, 0, LABELS);
+  memset(scratch.is_used, 0, (LABELS / 64 + 1) * sizeof *scratch.is_used);
   CHECK(fp_chain(&work, &idle, 0, time, n_pieces, LABELS, &scratch, &found) == FP_OK);
   CHECK(found.offsets[n_pieces] <= room);
   paint(&work, label_at);
@@ -124,11 +125,12 @@ static void threads_are_in_order(int32_t n, int32_t n_threads) {
 int main(void) {
   for (int32_t round = 0; round < rounds(4000); round++) {
     int32_t n_pieces = 1 + random_below(MOST_PIECES);
-    entries_are_those_of_loops(random_below(MOST_WORK), n_pieces, random_below(20));
+    entries_are_those_of_loops(random_below(MOST_WORK), n_pieces, random_below(20),
+                               random_below(2) ? 30 : LABELS);
     groups_are_busy_as_long(random_below(30), 1 + random_below(5), 1 + random_below(2));
     threads_are_in_order(random_below(30), 1 + random_below(5));
   }
-  entries_are_those_of_loops(0, 1, 0);
+  entries_are_those_of_loops(0, 1, 0, 1);
   groups_are_busy_as_long(0, 1, 1);
   threads_are_in_order(0, 1);
   return 0;

@@ -258,7 +258,8 @@ def _loads(meaning: Meaning, wanted: re.Pattern[str] | None) -> bool:
 
 def _last(instances: Instances) -> int:
     """The last known end, at least 0."""
-    return int(instances.end[instances.end != NEVER].max(initial=0))
+    last = int(instances.end.max(initial=0))
+    return last if last != NEVER else int(instances.end[instances.end != NEVER].max(initial=0))
 
 
 # Operators and API calls of a thread, with its states; these states; operators, API calls and
