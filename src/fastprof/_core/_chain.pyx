@@ -68,5 +68,6 @@ def entries(tuple work, tuple idle, int64_t begin, const int64_t[::1] time, int3
         status = fp_chain(&all_work, &all_idle, begin, pointer64(time), <int32_t>n_pieces,
                           n_labels, &scratch, &found)
     check(status, "pieces of time")
-    n = int(offsets[n_pieces])
-    return offsets, labels[:n].copy(), ns[:n].copy(), count[:n].copy()
+    for column in (labels, ns, count):
+        column.resize(int(offsets[n_pieces]), refcheck=False)
+    return offsets, labels, ns, count

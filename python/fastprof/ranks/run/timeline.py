@@ -274,9 +274,9 @@ class _ChainMaker:
         self._begin = int(np.concatenate(starts).min())
         self._end = int(np.concatenate(ends).max())
         self._channel, self._launch = channel, launch
-        self._arrival = self._arrivals(launch)
         # Work of other streams may end later: when all work so far has ended.
         self._until = np.maximum.accumulate(self._work.end) if len(self._work) else self._work.end
+        self._arrival = self._arrivals(launch)
 
     def _arrivals(self, launch: Int64) -> Int64:
         """When each call could have started: launched, with the work launched before it done.
@@ -286,10 +286,11 @@ class _ChainMaker:
         work, start = self._work, self._calls.start
         if not len(work):
             return start
-        launched = self._launched
-        order = np.argsort(launched, kind="stable")
-        done = np.maximum.accumulate(work.end[order])
-        place = np.searchsorted(launched[order], launch)
+        launched, done = self._launched, self._until
+        if (launched[1:] < launched[:-1]).any():
+            order = np.argsort(launched, kind="stable")
+            launched, done = launched[order], np.maximum.accumulate(work.end[order])
+        place = np.searchsorted(launched, launch)
         ready = np.where(place > 0, done[np.maximum(place - 1, 0)], self._begin)
         arrival = np.minimum(start, np.maximum(ready, launch))
         arrival = np.where(launch == NO_TIME, start, arrival)
