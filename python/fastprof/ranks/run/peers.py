@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from fastprof._core._groups import sum_where
 from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._system.threads import computed_once
 from fastprof.model.arrays import Int32, Int64
@@ -235,13 +236,17 @@ def _directions(record: RankRecord, numbers: dict[str, int]) -> Int32:
     """
     chain = record.chain
     of_label = np.array(
-        [numbers.setdefault(label.direction, len(numbers)) for label in record.labels] or [0]
+        [numbers.setdefault(label.direction, len(numbers)) for label in record.labels] or [0],
+        np.int32,
     )
     n, calls = len(numbers), len(record.calls)
-    place = chain.calls_before().repeat(np.diff(chain.offsets))
-    known = (place < calls) & (chain.count > 0)
-    key = place[known] * n + of_label[chain.label[known]]
-    time = np.bincount(key, chain.ns[known], calls * n).reshape(calls, n)
+    # After the last call, in no group.
+    before = chain.calls_before()
+    of_piece = np.where(before < calls, before * n, -n).astype(np.int32)
+    key = of_piece.repeat(np.diff(chain.offsets))
+    key += of_label[chain.label]
+    begins = (chain.count > 0).view(np.uint8)
+    time = sum_where(key, np.ascontiguousarray(chain.ns), begins, calls * n).reshape(calls, n)
     is_clear = time.max(axis=1) >= _CLEAR * time.sum(axis=1)
     result: Int32 = np.where(is_clear, time.argmax(axis=1), 0).astype(np.int32)
     return result
