@@ -269,9 +269,7 @@ class _Late(NamedTuple):
         return _Late._make(array[rows] for array in self)
 
 
-def _of_host(
-    host: Host, ns: Int64, late: _Late, activity: Callable[[], HostActivity]
-) -> Int32:
+def _of_host(host: Host, ns: Int64, late: _Late, activity: Callable[[], HostActivity]) -> Int32:
     """The time before the launch. Returns the thread that ran before, int32 [late]."""
     inside = host.states.covered(late.thread, late.begin, late.end)
     ns[late.rows, : len(State)] += inside
@@ -322,9 +320,7 @@ def _thread_before(profile: ProfileData, thread: Int32, time: Int64) -> Int32:
     return np.where(differs, before, np.int32(-1))
 
 
-def _of_others(
-    host: Host, ns: Int64, late: _Late, activity: HostActivity
-) -> tuple[Int64, Int32]:
+def _of_others(host: Host, ns: Int64, late: _Late, activity: HostActivity) -> tuple[Int64, Int32]:
     """The time during which the launching thread is idle and others of its process are active.
 
     Returns it, and the thread that ran before the launching thread, [late].

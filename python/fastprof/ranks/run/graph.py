@@ -286,9 +286,7 @@ class Graph:
             return at_begin
         return np.where(place < 0, at_begin, time[2 * self._after[row] + 1])
 
-    def path(
-        self, duration: Int64, time: Int64, rank: int, event: int, begin: int
-    ) -> PathParts:
+    def path(self, duration: Int64, time: Int64, rank: int, event: int, begin: int) -> PathParts:
         """The critical path to an event."""
         place = self._bounds[rank] + event - self._first[rank]
         parts = self._replay(duration).path(time, int(self._after[place]), begin)

@@ -374,9 +374,9 @@ class _ChainMaker:
         before, after = take(work.rows, _latest(self._until, gaps)), work.rows[gaps]
         done = int(self._until[-1]) if len(work) else self._begin
         if done < self._end:
-            last = int(_latest(self._until, np.array([len(work)]))[0])
+            latest = _latest(self._until, np.array([len(work)]))
             start, end = np.append(start, done), np.append(end, self._end)
-            before = np.append(before, work.rows[last] if last >= 0 else np.int32(-1))
+            before = np.append(before, take(work.rows, latest))
             after = np.append(after, np.int32(-1))
         cuts = unique(
             np.concatenate(

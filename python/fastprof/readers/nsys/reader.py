@@ -7,9 +7,9 @@ import numpy as np
 from fastprof.model.trace import Activity, Kernels, Ranges, Recording
 from fastprof.readers import cupti as gpu_work
 from fastprof.readers import trace_columns
+from fastprof.readers.nsys import host_events, metadata, schema
 from fastprof.readers.nsys import launches as graph_captures
 from fastprof.readers.nsys import launches as launches_of
-from fastprof.readers.nsys import host_events, metadata, schema
 from fastprof.readers.nsys import ranges as ranges_of
 from fastprof.readers.nsys.all_calls import ReadingAll
 from fastprof.readers.sqlite.connected import Connected
