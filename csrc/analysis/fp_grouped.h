@@ -59,5 +59,4 @@ typedef struct {
  *   choice  its label and wanted choose the events
  *   rows    out, [n + 1], the first *n_rows are found, ascending */
 fp_status fp_grouped_overlapping(const fp_grouped_events *events, const fp_grouped_choice *choice,
-                                 const fp_grouped_windows *windows, int64_t *rows,
-                                 int64_t *n_rows);
+                                 const fp_grouped_windows *windows, int64_t *rows, int64_t *n_rows);

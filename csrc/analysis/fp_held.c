@@ -154,8 +154,7 @@ fp_status fp_held_waiting(const fp_held_work *work, const fp_held_arrivals *arri
     if ((uint64_t)row >= (uint64_t)launches->n_kernels) return FP_E_INDEX;
     if (launches->time[row] == FP_HELD_NO_TIME) continue;
     count(time, n, launches->time[row], 1, &of_launch, waiting);
-    count(time, n, is_work ? work->start[i] : arrivals->start[i - work->n], -1, &of_start,
-          waiting);
+    count(time, n, is_work ? work->start[i] : arrivals->start[i - work->n], -1, &of_start, waiting);
   }
   for (int64_t i = 1; i < n; i++) waiting[i] += waiting[i - 1];
   return FP_OK;

@@ -6,8 +6,8 @@
 /* The unknown time. */
 #define FP_HELD_NO_TIME INT64_MIN
 
-/* Work in order of start, which may overlap: each moment is that of the first to start. Work without
- * a moment of its own counts for nothing. */
+/* Work in order of start, which may overlap: each moment is that of the first to start. Work
+ * without a moment of its own counts for nothing. */
 typedef struct {
   const int64_t *start, *end; /* [n] ns */
   const int32_t *row;         /* [n] 0 .. n_kernels - 1 */
@@ -38,14 +38,14 @@ typedef struct {
 } fp_held_pieces;
 
 typedef struct {
-  int64_t *launch;  /* [n_pieces] ns, the latest launch of work that begins in the piece, or of a call
-                       that arrives at its end; FP_HELD_NO_TIME without any */
+  int64_t *launch;  /* [n_pieces] ns, the latest launch of work that begins in the piece, or of a
+                       call  that arrives at its end; FP_HELD_NO_TIME without any */
   int32_t *thread;  /* [n_pieces] that makes it, -1 if unknown */
   int64_t *allowed; /* [n_pieces] ns: the piece could end so early, did it only follow its launches;
                        FP_HELD_NO_TIME without any */
   int64_t *rest;    /* [n_pieces] ns, stretched work from the one that allows it to the end */
-  int64_t *slow_launch, *slow_end; /* [work + arrivals] ns, the first n_slow: launches whose call takes
-                                      `slow_ns` or longer */
+  int64_t *slow_launch, *slow_end; /* [work + arrivals] ns, the first n_slow: launches whose call
+                                      takes `slow_ns` or longer */
   int64_t n_slow;
 } fp_held;
 
