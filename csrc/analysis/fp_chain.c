@@ -2,7 +2,8 @@
 
 #include <stdlib.h>
 
-enum { FEW = 24 }; /* labels that are sorted by insertion */
+/* Labels that are sorted by insertion; more are the bits of so many words at most, or sorted. */
+enum { FEW = 8, WORDS_A_LABEL = 4 };
 
 typedef struct {
   const fp_chain_scratch *labels;
@@ -12,8 +13,9 @@ typedef struct {
 static fp_status add(sums *piece, int32_t label, int64_t ns, int32_t count) {
   const fp_chain_scratch *all = piece->labels;
   if ((uint32_t)label >= (uint32_t)piece->n_labels) return FP_E_INDEX;
-  if (!all->is_used[label]) {
-    all->is_used[label] = 1;
+  const uint64_t bit = UINT64_C(1) << (label & 63);
+  if (!(all->is_used[label >> 6] & bit)) {
+    all->is_used[label >> 6] |= bit;
     all->used[piece->n_used++] = label;
     all->ns[label] = all->count[label] = 0;
   }
@@ -28,7 +30,18 @@ static int compare(const void *a, const void *b) {
   return (left > right) - (left < right);
 }
 
-static void sort(int32_t *labels, int32_t n) {
+/* Sorts the labels of a piece, and forgets that they are used. */
+static void sort(sums *piece) {
+  int32_t *labels = piece->labels->used, n = piece->n_used, words = (piece->n_labels >> 6) + 1;
+  uint64_t *is_used = piece->labels->is_used;
+  if (n > FEW && words <= WORDS_A_LABEL * n) {
+    n = 0;
+    for (int32_t word = 0; word < words; word++)
+      for (; is_used[word]; is_used[word] &= is_used[word] - 1)
+        labels[n++] = 64 * word + __builtin_ctzll(is_used[word]);
+    return;
+  }
+  for (int32_t i = 0; i < n; i++) is_used[labels[i] >> 6] = 0;
   if (n > FEW) {
     qsort(labels, (size_t)n, sizeof *labels, compare);
     return;
@@ -43,13 +56,12 @@ static void sort(int32_t *labels, int32_t n) {
 /* Writes the sums of a piece from entry `n` on; returns the number of all entries. */
 static int64_t finish(sums *piece, const fp_chain_entries *entries, int64_t n) {
   const fp_chain_scratch *all = piece->labels;
-  sort(all->used, piece->n_used);
+  sort(piece);
   for (int32_t i = 0; i < piece->n_used; i++, n++) {
     const int32_t label = all->used[i];
     entries->label[n] = label;
     entries->ns[n] = all->ns[label];
     entries->count[n] = all->count[label];
-    all->is_used[label] = 0;
   }
   piece->n_used = 0;
   return n;

@@ -25,11 +25,10 @@ typedef struct {
   int32_t *count;   /* [room] work that begins in the piece and has time of its own */
 } fp_chain_entries;
 
-/* [n_labels] each */
 typedef struct {
-  int64_t *ns;
-  int32_t *count, *used;
-  uint8_t *is_used; /* cleared by the caller */
+  int64_t *ns;           /* [n_labels] */
+  int32_t *count, *used; /* [n_labels] */
+  uint64_t *is_used;     /* [n_labels / 64 + 1] a bit per label, cleared by the caller */
 } fp_chain_scratch;
 
 /* Divides the work, from `begin` on, and the idle time among pieces. FP_E_ORDER if work, idle time

@@ -30,16 +30,21 @@ fp_status fp_grouped(const fp_grouped_events *events, int64_t *next,
   return FP_OK;
 }
 
+/* Whether event i is included, by its label; below 0 if that is out of bounds. */
+static int is_included(const fp_grouped_choice *choice, int64_t i) {
+  if (!choice->label) return 1;
+  const int32_t label = choice->label[i];
+  if (label < -1 || label >= choice->n_labels) return -1;
+  return label >= 0 && choice->wanted[label];
+}
+
 /* The group of event i; -1 if it is left out, -2 if an index is out of bounds. */
 static int32_t group_of(const fp_grouped_events *events, const fp_grouped_choice *choice,
                         int64_t i) {
   const int32_t thread = events->thread[i];
   if (thread < -1 || thread >= events->n_threads) return -2;
-  if (choice->label) {
-    const int32_t label = choice->label[i];
-    if (label < -1 || label >= choice->n_labels) return -2;
-    if (label < 0 || !choice->wanted[label]) return -1;
-  }
+  const int included = is_included(choice, i);
+  if (included < 1) return included < 0 ? -2 : -1;
   if (thread < 0) return -1;
   const int32_t group = choice->group[thread];
   return group < 0 || group >= choice->n_groups ? -2 : group;
@@ -78,5 +83,23 @@ fp_status fp_grouped_unite(const fp_grouped_events *events, const fp_grouped_cho
     start[place] = events->start[i];
     end[place] = events->end[i];
   }
+  return FP_OK;
+}
+
+fp_status fp_grouped_overlapping(const fp_grouped_events *events, const fp_grouped_choice *choice,
+                                 const fp_grouped_windows *windows, int64_t *rows,
+                                 int64_t *n_rows) {
+  int64_t window = 0, n = 0;
+  for (int64_t i = 0; i < events->n; i++) {
+    const int64_t start = events->start[i];
+    if (i && start < events->start[i - 1]) return FP_E_ORDER;
+    while (window < windows->n && windows->end[window] <= start) window++;
+    if (window == windows->n) break;
+    if (windows->start[window] >= events->end[i]) continue;
+    const int included = is_included(choice, i);
+    if (included < 0) return FP_E_INDEX;
+    if (included) rows[n++] = i;
+  }
+  *n_rows = n;
   return FP_OK;
 }

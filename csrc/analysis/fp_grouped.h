@@ -48,3 +48,15 @@ fp_status fp_grouped_count(const fp_grouped_events *events, const fp_grouped_cho
 fp_status fp_grouped_unite(const fp_grouped_events *events, const fp_grouped_choice *choice,
                            const fp_grouped_scratch *scratch, const int64_t *bounds, int64_t *start,
                            int64_t *end);
+
+/* Windows of time in order, which do not overlap. */
+typedef struct {
+  const int64_t *start, *end; /* [n] ns */
+  int64_t n;
+} fp_grouped_windows;
+
+/* Finds the events that overlap some window; FP_E_ORDER unless events are in order of start.
+ *   choice  its label and wanted choose the events
+ *   rows    out, [n + 1], the first *n_rows are found, ascending */
+fp_status fp_grouped_overlapping(const fp_grouped_events *events, const fp_grouped_choice *choice,
+                                 const fp_grouped_windows *windows, int64_t *rows, int64_t *n_rows);

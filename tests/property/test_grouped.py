@@ -69,6 +69,40 @@ def test_a_group_is_busy_as_long_as_its_threads(rows, group, data):
     assert bounds[-1] == len(starts)
 
 
+@st.composite
+def windows(draw):
+    """Windows in order, which do not overlap."""
+    times = sorted(draw(st.lists(st.integers(-3, 40), max_size=12)))
+    return list(zip(times[::2], times[1::2], strict=False))
+
+
+@examples(200)
+@given(events(), windows(), st.data())
+def test_events_overlap_windows(rows, times, data):
+    label = data.draw(st.lists(st.integers(-1, 2), min_size=len(rows), max_size=len(rows)))
+    overlap = [
+        any(begin < end and start < until for begin, until in times) for start, end, _ in rows
+    ]
+    _, start, end = arrays(rows)
+    columns = tuple(frozen(column, np.int64) for column in zip(*times, strict=True)) or (
+        np.zeros((2, 0), np.int64)
+    )
+    assert _grouped.overlapping(start, end, columns).tolist() == np.flatnonzero(overlap).tolist()
+    wanted = np.array([True, False, True])
+    found = _grouped.overlapping(start, end, columns, np.array(label, np.int32), wanted)
+    chosen = [is_in and name in (0, 2) for is_in, name in zip(overlap, label, strict=True)]
+    assert found.tolist() == np.flatnonzero(chosen).tolist()
+
+
+def test_events_out_of_order_and_labels_out_of_bounds_are_refused():
+    times, window = np.array([5, 4]), (np.array([0]), np.array([9]))
+    with pytest.raises(InternalError):
+        _grouped.overlapping(times, times + 1, window)
+    label = np.array([0, 1], np.int32)
+    with pytest.raises(InternalError):
+        _grouped.overlapping(np.sort(times), times + 9, window, label, np.ones(1, bool))
+
+
 def test_threads_groups_and_labels_out_of_bounds_are_refused():
     one, times = np.zeros(1, np.int32), np.zeros(1, np.int64)
     none = np.zeros(0, np.int32)

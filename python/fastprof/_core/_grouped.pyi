@@ -16,3 +16,10 @@ def united(
     label: _Int32 | None = None,
     wanted: npt.NDArray[np.bool_] | None = None,
 ) -> tuple[_Int64, _Int64, _Int64]: ...
+def overlapping(
+    start: _Int64,
+    end: _Int64,
+    windows: tuple[_Int64, _Int64],
+    label: _Int32 | None = None,
+    wanted: npt.NDArray[np.bool_] | None = None,
+) -> _Int64: ...

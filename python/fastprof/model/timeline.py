@@ -161,10 +161,14 @@ class RecordedHost:
 class KeptHost(RecordedHost):
     """The same from the first reading of the file.
 
+    Parameters
+    ----------
     call_of_kernel : [kernels] the call that launched each kernel, -1 if none
+    payloads : the ranges with payloads, None if there are none
     """
 
     call_of_kernel: Int32
+    payloads: RecordedEvents | None = None
 
 
 @dataclass(kw_only=True)

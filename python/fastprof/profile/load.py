@@ -16,7 +16,7 @@ from fastprof._system.garbage import uncollected
 from fastprof.errors import BadInputError
 from fastprof.model.compiled import Compiled
 from fastprof.model.markers import SourceLines
-from fastprof.model.timeline import KeptHost, Recorded
+from fastprof.model.timeline import KeptHost, Recorded, RecordedEvents
 from fastprof.model.trace import Recording, Trace
 from fastprof.ops.user import load_packages
 from fastprof.profile import checks
@@ -198,7 +198,7 @@ def _load(
     file = SameFile(path, name)
     readers = (
         _reader_of_times(file, *kept),
-        partial(_again, file, read_host_events),
+        _reader_of_events(file, *kept),
         cache(partial(_again, file, read_gpu_samples)),
         partial(_again, file, read_counters, copies),
     )
@@ -286,6 +286,19 @@ def _reader_of_times(
             if not results:
                 results.append(_timeline(file, kept, trace, attribution))
             return results[0]
+
+    return read
+
+
+def _reader_of_events(
+    file: SameFile, kept: KeptTimes | Recorded | None = None
+) -> Callable[[str], RecordedEvents | None]:
+    """A function that returns events of the host by name: kept ones, or from the file."""
+
+    def read(name: str) -> RecordedEvents | None:
+        if name == "payloads" and isinstance(kept, KeptTimes):
+            return kept.host.payloads
+        return _again(file, read_host_events, name)
 
     return read
 

@@ -1,7 +1,7 @@
 """What a rank does between the events of its chain."""
 import numpy as np
 
-from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint64_t
 
 from fastprof._core._arrays cimport pointer32, pointer64, require_equal, written32, written64
 from fastprof._core.fp_chain cimport (
@@ -61,12 +61,13 @@ def entries(tuple work, tuple idle, int64_t begin, const int64_t[::1] time, int3
         written64(offsets), written32(labels), written64(ns), written32(count))
     sums, counts = np.empty(n_labels + 1, np.int64), np.empty(n_labels + 1, np.int32)
     used = np.empty(n_labels + 1, np.int32)
-    cdef uint8_t[::1] is_used = np.zeros(n_labels + 1, np.uint8)
+    cdef uint64_t[::1] is_used = np.zeros(n_labels // 64 + 1, np.uint64)
     cdef fp_chain_scratch scratch = fp_chain_scratch(
         written64(sums), written32(counts), written32(used), &is_used[0])
     with nogil:
         status = fp_chain(&all_work, &all_idle, begin, pointer64(time), <int32_t>n_pieces,
                           n_labels, &scratch, &found)
     check(status, "pieces of time")
-    n = int(offsets[n_pieces])
-    return offsets, labels[:n].copy(), ns[:n].copy(), count[:n].copy()
+    for column in (labels, ns, count):
+        column.resize(int(offsets[n_pieces]), refcheck=False)
+    return offsets, labels, ns, count

@@ -5,8 +5,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from fastprof._core._arrays cimport pointer32, pointer64, pointer8, require_equal, written64
 from fastprof._core.fp_grouped cimport (
-    fp_grouped, fp_grouped_choice, fp_grouped_count, fp_grouped_events, fp_grouped_scratch,
-    fp_grouped_threads, fp_grouped_unite,
+    fp_grouped, fp_grouped_choice, fp_grouped_count, fp_grouped_events, fp_grouped_overlapping,
+    fp_grouped_scratch, fp_grouped_threads, fp_grouped_unite, fp_grouped_windows,
 )
 from fastprof._core.fp_status cimport fp_status
 from fastprof._core._status cimport check
@@ -124,3 +124,47 @@ def united(const int32_t[::1] thread, const int64_t[::1] start, const int64_t[::
                                   &found_end[0])
     check(status, "events of threads")
     return starts[:n_found], ends[:n_found], bounds
+
+
+def overlapping(const int64_t[::1] start, const int64_t[::1] end, windows,
+                const int32_t[::1] label=None, wanted=None):
+    """The rows of events that overlap some windows, int64, ascending.
+
+    Parameters
+    ----------
+    start, end : int64 [n], ns
+        In order of start.
+    windows : start, end : int64 [windows], ns
+        In order; they do not overlap.
+    label : int32 [n], -1 for none, optional
+    wanted : bool [labels]
+        With `label`: whether to include the events of a label.
+
+    Raises
+    ------
+    InternalError
+        Events are not in order, or a label is out of bounds.
+    """
+    cdef const int64_t[::1] begin, until
+    begin, until = windows
+    cdef int64_t n = start.shape[0], n_found = 0
+    cdef const uint8_t[::1] flags = None
+    require_equal((n, end.shape[0]))
+    require_equal((begin.shape[0], until.shape[0]))
+    cdef fp_grouped_events events = fp_grouped_events(
+        NULL, pointer64(start), pointer64(end), n, 0)
+    cdef fp_grouped_windows times = fp_grouped_windows(
+        pointer64(begin), pointer64(until), begin.shape[0])
+    cdef fp_grouped_choice choice = fp_grouped_choice(NULL, NULL, NULL, 0, 0)
+    if label is not None and n:
+        require_equal((n, label.shape[0]))
+        flags = wanted.view(np.uint8)
+        choice.label, choice.wanted = pointer32(label), pointer8(flags)
+        choice.n_labels = <int32_t>flags.shape[0]
+    rows = np.empty(n + 1, np.int64)
+    cdef int64_t *found = written64(rows)
+    cdef fp_status status
+    with nogil:
+        status = fp_grouped_overlapping(&events, &choice, &times, found, &n_found)
+    check(status, "events in windows")
+    return rows[:n_found].copy()

@@ -65,6 +65,13 @@ cdef class Names:
             for i in range(first, fp_names_count(self.pool))
         ]
 
+    def blobs(self):
+        """All texts as they are, bytes."""
+        cdef const int64_t *offsets = NULL
+        cdef const char *data = fp_names_bytes(self.pool, &offsets)
+        cdef int32_t i
+        return [data[offsets[i]:offsets[i + 1]] for i in range(fp_names_count(self.pool))]
+
 
 cdef class Keys:
     """A pool of 64-bit numbers."""

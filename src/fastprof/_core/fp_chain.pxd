@@ -1,4 +1,4 @@
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from fastprof._core.fp_status cimport fp_status
 
@@ -26,7 +26,7 @@ cdef extern from "analysis/fp_chain.h":
         int64_t *ns
         int32_t *count
         int32_t *used
-        uint8_t *is_used
+        uint64_t *is_used
 
     fp_status fp_chain(const fp_chain_work *work, const fp_chain_idle *idle, int64_t begin,
                        const int64_t *time, int32_t n_pieces, int32_t n_labels,

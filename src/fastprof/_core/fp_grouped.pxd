@@ -37,3 +37,13 @@ cdef extern from "analysis/fp_grouped.h":
     fp_status fp_grouped_unite(const fp_grouped_events *events, const fp_grouped_choice *choice,
                                const fp_grouped_scratch *scratch, const int64_t *bounds,
                                int64_t *start, int64_t *end) nogil
+
+    ctypedef struct fp_grouped_windows:
+        const int64_t *start
+        const int64_t *end
+        int64_t n
+
+    fp_status fp_grouped_overlapping(const fp_grouped_events *events,
+                                     const fp_grouped_choice *choice,
+                                     const fp_grouped_windows *windows, int64_t *rows,
+                                     int64_t *n_rows) nogil

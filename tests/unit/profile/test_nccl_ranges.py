@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 import fastprof
+from fastprof.profile.data import ProfileData
+from fastprof.profile.load import load
 from fastprof.readers.nsys import host_events as payloads
 from fastprof.readers.sqlite.database import Database
 from support.exports import Export
@@ -166,6 +168,7 @@ def test_a_kernel_after_a_call_is_not_its_own(tmp_path: Path) -> None:
     assert sorted(table["message_bytes"].tolist(), key=str) == [4000, None]
 
 
+@pytest.mark.parametrize("scan", ["pages", "sqlite"])
 @pytest.mark.parametrize(
     "damaged",
     [
@@ -176,7 +179,10 @@ def test_a_kernel_after_a_call_is_not_its_own(tmp_path: Path) -> None:
         struct.pack("<IIIIQQ", 1, 0, ALL_REDUCE, 0, 1 << 60, 0),
     ],
 )
-def test_damaged_payloads_are_ignored(damaged: bytes, tmp_path: Path) -> None:
+def test_damaged_payloads_are_ignored(
+    damaged: bytes, scan: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FASTPROF_SCAN", scan)
     made = Trace().nccl(10, 20, "ncclAllReduce", damaged)
     made.launched(15, 1, "AllReduce_Sum_f32_RING_LL", 1000)
     (row,) = rows_of(made, tmp_path).values()
@@ -196,3 +202,19 @@ def test_an_export_without_payloads_has_none(tmp_path: Path) -> None:
     path = Export().push_pop(0, 10, "ncclAllReduce", TID).write(tmp_path / "one.sqlite")
     with Database(path) as database:
         assert payloads.payload_events(database) is None
+
+
+@pytest.mark.parametrize("host", [True, False])
+def test_payloads_are_those_of_ranges_also_when_kept(host: bool, tmp_path: Path) -> None:
+    made = trace().nccl(5000, 5010, "ncclSend", blob(SEND, 171, 64, 3, form="QQi"))
+    made.push_pop(6000, 6010, "another domain", TID, domain=7)
+    path = made.saved(tmp_path / "one.sqlite")
+    with sqlite3.connect(path) as file:
+        marks = "INSERT INTO NVTX_EVENTS (start, eventType, domainId, globalTid, binaryData)"
+        file.execute(f"{marks} VALUES (7000, 34, 1, 1, ?)", (blob(ALL_REDUCE, 171, 8),))
+    events = load(ProfileData, path, host=host).source.host_events("payloads")
+    names = [json.loads(events.name.at(row)) for row in range(len(events))]
+    assert [name["name"] for name in names].count("ncclSend") == 2
+    assert {"NCCL communicator ID": 171, BYTES[0]: 64, "Peer rank": 3, "name": "ncclSend"} in names
+    assert events.start.tolist()[-1] == 5000
+    assert events.end.tolist()[-1] == 5010

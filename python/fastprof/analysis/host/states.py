@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 import numpy as np
 
+from fastprof._core import _grouped
 from fastprof._core._take import place, take, where
 from fastprof._system.classes import NamedTuple
 from fastprof._system.regex import regex
@@ -258,7 +259,8 @@ def _loads(meaning: Meaning, wanted: re.Pattern[str] | None) -> bool:
 
 def _last(instances: Instances) -> int:
     """The last known end, at least 0."""
-    return int(instances.end[instances.end != NEVER].max(initial=0))
+    last = int(instances.end.max(initial=0))
+    return last if last != NEVER else int(instances.end[instances.end != NEVER].max(initial=0))
 
 
 # Operators and API calls of a thread, with its states; these states; operators, API calls and
@@ -319,6 +321,30 @@ def _within(events: Grouped, thread: Int32, begin: Int64, end: Int64) -> _Pieces
     )
 
 
+# Events, and the labels that choose among them.
+_Chosen = tuple[ThreadEvents, Int32 | None, Bools | None]
+
+
+def _joined(start: Int64, end: Int64) -> tuple[Int64, Int64]:
+    """The same time as intervals in order, which do not overlap."""
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], np.maximum.accumulate(end[order])
+    apart = start[1:] > end[:-1]
+    return start[np.append(True, apart)[: len(start)]], end[np.append(apart, True)[: len(end)]]
+
+
+def _overlapping(
+    events: ThreadEvents,
+    times: tuple[Int64, Int64],
+    label: Int32 | None = None,
+    wanted: Bools | None = None,
+) -> ThreadEvents:
+    """The events that overlap some windows, and have a wanted label."""
+    start, end = np.ascontiguousarray(events.start), np.ascontiguousarray(events.end)
+    rows = _grouped.overlapping(start, end, times, label, wanted)
+    return ThreadEvents(events.thread[rows], start[rows], end[rows], np.empty(0, np.int64))
+
+
 class HostActivity:
     """When threads run operators, API calls or are in one of the `HostStates`.
 
@@ -326,18 +352,30 @@ class HostActivity:
     inside them too. Windows of time must not overlap.
 
     system, off : see `system_calls` and `switched_out`
+    windows : start and end, int64 [windows] each, ns, in any order: all that is asked for is
+        within these; None: any time is
     """
 
     def __init__(
-        self, profile: ProfileData, states: HostStates, system: ThreadEvents, off: ThreadEvents
+        self,
+        profile: ProfileData,
+        states: HostStates,
+        system: ThreadEvents,
+        off: ThreadEvents,
+        windows: tuple[Int64, Int64] | None = None,
     ) -> None:
         ranges, api = profile.ranges, profile.api
         none = np.empty(0, np.int64)
-        self._ranges = ThreadEvents(ranges.thread, ranges.start, ranges.end, none)
-        self._label = np.ascontiguousarray(ranges.label)
-        self._operates = np.array([each.kind in _OPERATORS for each in ranges.meanings], bool)
-        calls = ThreadEvents(api.thread, api.start, api.end, none)
-        self._events = [calls, *states.events]
+        operations = ThreadEvents(ranges.thread, ranges.start, ranges.end, none)
+        label = np.ascontiguousarray(ranges.label)
+        operates = np.array([each.kind in _OPERATORS for each in ranges.meanings], bool)
+        self._events = [ThreadEvents(api.thread, api.start, api.end, none), *states.events]
+        if windows is None:
+            self._operations: _Chosen = operations, label, operates
+        else:
+            times = _joined(*windows)
+            self._operations = _overlapping(operations, times, label, operates), None, None
+            self._events = [_overlapping(events, times) for events in self._events]
         _, process = np.unique(api.threads.pid, return_inverse=True)
         self._process = process.astype(np.int32)
         self._system, self._off = (
@@ -346,7 +384,8 @@ class HostActivity:
 
     def _by(self, group: Int32) -> list[Grouped]:
         """When groups of threads are active; group : int32 [threads]"""
-        of_ranges = united(self._ranges, group, self._label, self._operates)
+        operations, label, operates = self._operations
+        of_ranges = united(operations, group, label, operates)
         return [of_ranges, *(united(events, group) for events in self._events)]
 
     @computed_once

@@ -284,6 +284,8 @@ def _before(profile: ProfileData, compiling: Int64) -> ThreadEvents:
     names = texts(profile, "name").where(lambda name: _NUMBA in name)
     numba = _first_launches(profile, names)
     calls = unique(np.concatenate([compiling, modules, numba]))
+    if not len(calls):
+        return ThreadEvents(api.thread[:0], api.start[:0], api.end[:0], calls)
     is_inner = np.zeros(len(calls), bool)  # the runtime loads its own modules
     begin = np.full(len(calls), NEVER)
     working = np.zeros(len(api), bool)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
+from functools import cache, partial
 from typing import Final
 
 import numpy as np
@@ -75,7 +76,7 @@ class Host:
     """
 
     def __init__(self, profile: ProfileData, data: str | None = None) -> None:
-        self.profile = profile
+        self.profile, self._is_asked_again = profile, False
         self.states: HostStates = (
             kept(profile, host_states) if data is None else host_states(profile, data)
         )
@@ -90,9 +91,20 @@ class Host:
         """When threads do not run. Reads the file again."""
         return kept(self.profile, switched_out)
 
+    def activity(self, gaps: Gaps) -> HostActivity:
+        """When each thread is active within gaps. Takes longer than the other ones.
+
+        From the second call on, one for any time.
+        """
+        if self._is_asked_again:
+            return self._activity
+        self._is_asked_again = True
+        return HostActivity(
+            self.profile, self.states, self.system, self.off, (gaps.start, gaps.end)
+        )
+
     @computed_once
-    def activity(self) -> HostActivity:
-        """When each thread is active. Takes longer than the other ones, and is seldom needed."""
+    def _activity(self) -> HostActivity:
         return HostActivity(self.profile, self.states, self.system, self.off)
 
 
@@ -140,8 +152,10 @@ class Split(NamedTuple):
 def split(gaps: Gaps, host: Host) -> Split:
     """Divide each gap of a GPU among its causes."""
     firsts = range(0, len(gaps.start) or 1, _AT_ONCE)
+    activity = cache(partial(host.activity, gaps))
     results = [
-        _split(Gaps._make(gap[first : first + _AT_ONCE] for gap in gaps), host) for first in firsts
+        _split(Gaps._make(gap[first : first + _AT_ONCE] for gap in gaps), host, activity)
+        for first in firsts
     ]
     return _joined(results, firsts)
 
@@ -158,7 +172,7 @@ def _joined(splits: Sequence[Split], firsts: Sequence[int]) -> Split:
 _AT_ONCE: Final = 1 << 14  # gaps
 
 
-def _split(gaps: Gaps, host: Host) -> Split:
+def _split(gaps: Gaps, host: Host, activity: Callable[[], HostActivity]) -> Split:
     profile, begin, end = host.profile, gaps.start, gaps.end
     call = take(profile.api.of_kernel, gaps.after)
     thread = take(profile.api.thread, call)
@@ -175,7 +189,7 @@ def _split(gaps: Gaps, host: Host) -> Split:
     rows = np.flatnonzero(known & (called > begin))
     late = _Late(rows, thread[rows], call[rows], begin[rows], called[rows], (end - begin)[rows])
     other = np.full(len(begin), -1, np.int32)
-    other[rows] = _of_host(host, ns, late)
+    other[rows] = _of_host(host, ns, late, activity)
     ns[~known, Cause.UNKNOWN] = (end - begin)[~known]
     _of_faults(profile, ns, gaps, np.flatnonzero(~known))
     main, place = ns.argmax(axis=1), np.flatnonzero(ns)
@@ -255,7 +269,7 @@ class _Late(NamedTuple):
         return _Late._make(array[rows] for array in self)
 
 
-def _of_host(host: Host, ns: Int64, late: _Late) -> Int32:
+def _of_host(host: Host, ns: Int64, late: _Late, activity: Callable[[], HostActivity]) -> Int32:
     """The time before the launch. Returns the thread that ran before, int32 [late]."""
     inside = host.states.covered(late.thread, late.begin, late.end)
     ns[late.rows, : len(State)] += inside
@@ -264,12 +278,12 @@ def _of_host(host: Host, ns: Int64, late: _Late) -> Int32:
     rows = np.flatnonzero((rest > 0) & _may_follow(host.profile, late))
     rows = rows[_has_company(host.profile, late.thread[rows])]
     if len(rows):
-        result, other[rows] = _of_others(host, ns, late.take(rows))
+        result, other[rows] = _of_others(host, ns, late.take(rows), activity())
         rest[rows] -= result
     if len(host.system.thread):
-        rest -= _of_system(host.activity, ns, late)
+        rest -= _of_system(activity(), ns, late)
     if len(host.off.thread):
-        rest -= _off_cpu(host.activity, ns, late, rest)
+        rest -= _off_cpu(activity(), ns, late, rest)
     for thread in (late.thread, other):
         state, resumes = _waited(host.states, late, thread)
         resumes = np.minimum(resumes, rest)
@@ -306,12 +320,11 @@ def _thread_before(profile: ProfileData, thread: Int32, time: Int64) -> Int32:
     return np.where(differs, before, np.int32(-1))
 
 
-def _of_others(host: Host, ns: Int64, late: _Late) -> tuple[Int64, Int32]:
+def _of_others(host: Host, ns: Int64, late: _Late, activity: HostActivity) -> tuple[Int64, Int32]:
     """The time during which the launching thread is idle and others of its process are active.
 
     Returns it, and the thread that ran before the launching thread, [late].
     """
-    activity = host.activity
     begin = activity.next(late.thread, late.begin, late.end)
     other = _thread_before(host.profile, late.thread, begin)
     inside = host.states.covered(other, late.begin, begin)

@@ -217,9 +217,12 @@ def compiled(pattern: str) -> re.Pattern[str]:
         raise StepsError(f"invalid regular expression {pattern!r}: {error}") from None
 
 
+_NUMBER: Final = regex(r"\d{1,18}")
+
+
 def numbers(labels: Sequence[str]) -> list[int]:
     """A number per step: the last in its label that is distinct in each; else 1, 2, ..."""
-    results = [re.findall(r"\d{1,18}", label) for label in labels]
+    results = [_NUMBER.findall(label) for label in labels]
     if len({len(members) for members in results}) == 1:
         for column in reversed(list(zip(*results, strict=True))):
             if len(set(column)) == len(labels):

@@ -8,7 +8,7 @@ nothing but start-up is recorded, there is none.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Final
@@ -16,7 +16,8 @@ from typing import Final
 import numpy as np
 
 from fastprof import ops
-from fastprof._core._take import take
+from fastprof._core._groups import sum_where
+from fastprof._core._take import distinct, take
 from fastprof._system.classes import NamedTuple
 from fastprof._system.regex import regex
 from fastprof.errors import StepsError
@@ -253,12 +254,16 @@ class _Work(NamedTuple):
 def _by_name(trace: Trace, meanings: Sequence[Meaning], weight: Int64) -> list[Startup]:
     """The start-up of each process by the names of its outermost ranges."""
     ranges = trace.user_ranges
+    used, _ = distinct(ranges.label, len(meanings))
+    if not any(_is_startup(meanings[number].name) for number in used):
+        return []
     rows = np.flatnonzero(launching_threads(trace)[ranges.thread])
     of_process = dict(rows_by(trace.process_of_thread[ranges.thread[rows]]))
     of_process.pop(-1, None)
     result = []
-    for process, work in _launched(trace, weight, of_process):
-        startup = _named(meanings, _part(ranges, rows[of_process[process]]), work)
+    for process, own in sorted(of_process.items()):
+        work = _launched(trace, weight, process)
+        startup = None if work is None else _named(meanings, _part(ranges, rows[own]), work)
         if startup is not None:
             result.append(startup)
     return result
@@ -268,22 +273,16 @@ def _part(ranges: UserRanges, rows: Int64) -> UserRanges:
     return UserRanges(ranges.start[rows], ranges.end[rows], ranges.thread[rows], ranges.label[rows])
 
 
-def _launched(
-    trace: Trace, weight: Int64, processes: Container[int]
-) -> Iterator[tuple[int, _Work]]:
-    """The work that each of these processes launches."""
-    kernels = trace.kernels
-    known = np.flatnonzero(kernels.launch >= 0)
-    for process, own in rows_by(kernels.process[known]):
-        if process not in processes:
-            continue
-        rows = known[own]
-        launches = kernels.launch[rows]
-        launch = np.flatnonzero(np.bincount(launches))
-        of_launch = np.bincount(launches, weight[rows])[launch]
-        total = np.minimum(np.cumsum(of_launch), 2.0**62)  # of a damaged file, beyond 64 bits
-        before = np.concatenate([[0], total]).astype(np.int64)
-        yield process, _Work(trace.launches.start[launch], before)
+def _launched(trace: Trace, weight: Int64, process: int) -> _Work | None:
+    """The work that a process launches; None if it launches none."""
+    kernels, launches = trace.kernels, trace.launches
+    own = kernels.process == process
+    if not (own & (kernels.launch >= 0)).any():
+        return None
+    of_launch = sum_where(kernels.launch, weight, own.view(np.uint8), len(launches.start))
+    # Of a damaged file, beyond 64 bits.
+    total = np.minimum(np.cumsum(of_launch, dtype=np.float64), 2.0**62)
+    return _Work(launches.start, np.concatenate([[0], total]).astype(np.int64))
 
 
 def _named(meanings: Sequence[Meaning], ranges: UserRanges, work: _Work) -> Startup | None:

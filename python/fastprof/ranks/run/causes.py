@@ -362,20 +362,34 @@ class _Explainer:
         if rank not in self._counts:
             self._counts[rank] = self._per_step(rank)
         own, counts = self._counts[rank]
+        if len(self.labels) <= _DENSE:
+            return counts[labels]
         row = np.minimum(np.searchsorted(own, labels), max(len(own) - 1, 0))
         return np.where(own[row] == labels, counts[row], 0) if len(own) else labels * 0
 
     def _per_step(self, rank: int) -> tuple[Int64, Int64]:
-        """Labels of a rank, ascending, and their kernels in a counted step times 100."""
+        """Labels of a rank, ascending, and their kernels in a counted step times 100.
+
+        Of few labels, the kernels of all labels.
+        """
         record = self._records[rank]
         chain, steps = record.chain, record.steps
         step = np.searchsorted(steps.start, chain.time, "left") - 1
         inside = np.append(steps.is_counted, False)[np.where(step >= 0, step, -1)]
-        rows = np.repeat(inside, np.diff(chain.offsets))
-        own, place = np.unique(self._ids[rank][chain.label[rows]], return_inverse=True)
-        count = np.bincount(place, chain.count[rows], len(own))
+        of_label = np.zeros(len(record.labels) or 1)
+        runs = np.flatnonzero(np.diff(inside, prepend=False, append=False))  # of counted pieces
+        for first, last in chain.offsets[runs].reshape(-1, 2).tolist():
+            rows = slice(first, last)
+            of_label += np.bincount(chain.label[rows], chain.count[rows], len(of_label))
+        own, place = np.unique(self._ids[rank], return_inverse=True)
+        count = np.bincount(place, of_label[: len(place)], len(own))
         n_steps = max(int(steps.is_counted.sum()), 1)
-        return own, np.rint(count * (100 / n_steps)).astype(np.int64)
+        result = np.rint(count * (100 / n_steps)).astype(np.int64)
+        if len(self.labels) > _DENSE:
+            return own, result
+        of_all = np.zeros(len(self.labels), np.int64)
+        of_all[own] = result
+        return own, of_all
 
     def _compare_waits(
         self,

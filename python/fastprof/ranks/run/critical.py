@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from fastprof._system.classes import NamedTuple
 from fastprof.analysis.idle.causes import Cause
-from fastprof.ranks.run.graph import BEGIN, CHAIN, HOST, MEMBER, PathPart
+from fastprof.ranks.run.graph import BEGIN, CHAIN, HOST, MEMBER, PathParts
 from fastprof.ranks.run.record import FIRST_CAUSE, HOST_KINDS, KINDS_OF_LABELS, Label, RankRecord
 
 HOST_BOUND: Final = KINDS_OF_LABELS[FIRST_CAUSE + Cause.HOST_BOUND]
@@ -47,27 +47,15 @@ class CriticalPath(NamedTuple):
         return sorted(((rank, ns / whole) for rank, ns in sums.items()), key=lambda row: -row[1])
 
 
-def critical_path(
-    records: Sequence[RankRecord], parts: Iterable[PathPart], n_steps: int
-) -> CriticalPath:
+def critical_path(records: Sequence[RankRecord], parts: PathParts, n_steps: int) -> CriticalPath:
     """Add up the parts of the path of some steps."""
-    ns: dict[tuple[int, str], float] = {}
+    is_work = (parts.kind == CHAIN) | (parts.kind == HOST)
+    ns = _beside_work(parts.take(~is_work))
     most: dict[tuple[int, str], tuple[float, Label]] = {}
-    hops, before = 0, -1
-    work: dict[int, list[PathPart]] = {}
-    for part in parts:
-        hops += before not in (-1, part.rank)
-        before = part.rank
-        if part.kind in (CHAIN, HOST):
-            work.setdefault(part.rank, []).append(part)
-            continue
-        name = TRANSFER if part.kind == MEMBER else LATENCY
-        if part.kind == BEGIN:
-            name = START
-        key = part.rank, name
-        ns[key] = ns.get(key, 0.0) + part.ns
-    for rank, own in work.items():
-        for name, time, label in _work(records[rank], own):
+    work = parts.take(is_work)
+    ranks, first = np.unique(work.rank, return_index=True)
+    for rank in ranks[np.argsort(first)].tolist():
+        for name, time, label in _work(records[rank], work.take(work.rank == rank)):
             key = rank, name
             ns[key] = ns.get(key, 0.0) + time
             if label is not None and (key not in most or time > most[key][0]):
@@ -76,20 +64,31 @@ def critical_path(
     return CriticalPath(
         {key: value / n for key, value in ns.items()},
         {key: label for key, (_, label) in most.items()},
-        hops / n,
+        np.count_nonzero(np.diff(parts.rank)) / n,
     )
 
 
-def _work(
-    record: RankRecord, parts: Sequence[PathPart]
-) -> Iterator[tuple[str, float, Label | None]]:
+def _beside_work(parts: PathParts) -> dict[tuple[int, str], float]:
+    """Sums of transfers, waits and starts by rank and name, in order of appearance."""
+    names = (LATENCY, TRANSFER, START)
+    number = np.where(parts.kind == MEMBER, 1, np.where(parts.kind == BEGIN, 2, 0))
+    key = parts.rank * len(names) + number
+    used, first, place = np.unique(key, return_index=True, return_inverse=True)
+    sums = np.bincount(place, parts.ns, len(used))
+    return {
+        (int(used[i]) // len(names), names[int(used[i]) % len(names)]): float(sums[i])
+        for i in np.argsort(first).tolist()
+    }
+
+
+def _work(record: RankRecord, parts: PathParts) -> Iterator[tuple[str, float, Label | None]]:
     """Name, ns and label of what the pieces of a chain and its host consist of on the path.
 
     Changed pieces are divided in proportion; the time up to a launch, among the idle time of the
     host's making.
     """
     chain = record.chain
-    kind, _, event, ns = np.array(parts, np.int64).T
+    kind, _, event, ns = parts
     n = chain.offsets[event + 1] - chain.offsets[event]
     part = np.repeat(np.arange(len(event)), n)
     rows = np.arange(len(part)) + np.repeat(chain.offsets[event] - np.cumsum(n) + n, n)

@@ -8,14 +8,14 @@ follows the last of its arrivals by the transfer; work that waits follows that e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
 from fastprof._core import _replay
 from fastprof._system.classes import NamedTuple, dataclass
-from fastprof.model.arrays import Int32, Int64, UInt8, unique
+from fastprof.model.arrays import Bools, Int32, Int64, UInt8, unique
 from fastprof.ranks.run.record import ARRIVED, WAITED, RankRecord
 from fastprof.ranks.run.waits import Waits, earlier_calls, of_instances
 
@@ -23,6 +23,8 @@ _NO_EDGE: Final = np.iinfo(np.int32).min
 _MOST_LAG: Final = np.iinfo(np.int32).max
 _PASSES: Final = 64
 CHAIN, ARRIVAL, MEMBER, WAIT, HOST, BEGIN = range(6)  # kinds of nodes
+# What the time before a node of each kind is.
+_KIND_BEFORE: Final = np.array([WAIT, ARRIVAL, ARRIVAL, WAIT, ARRIVAL, BEGIN], np.uint8)
 
 
 class Selection(NamedTuple):
@@ -57,22 +59,27 @@ class Change:
     host: Sequence[Int64 | None] | None = None
 
 
-class PathPart(NamedTuple):
-    """A part of the critical path.
+class PathParts(NamedTuple):
+    """The parts of a critical path, the last one first.
 
     Parameters
     ----------
-    kind : CHAIN, ARRIVAL (a call queues on its stream), MEMBER (a transfer), WAIT, HOST (up to a
-        launch) or BEGIN (the time before the chain begins)
-    rank : index of the rank
-    event : event of its chain
-    ns : its length
+    kind : uint8 [parts]
+        CHAIN, ARRIVAL (a call queues on its stream), MEMBER (a transfer), WAIT, HOST (up to a
+        launch) or BEGIN (the time before the chain begins).
+    rank : int32 [parts], index of the rank
+    event : int64 [parts], of its chain
+    ns : int64 [parts], the length
     """
 
-    kind: int
-    rank: int
-    event: int
-    ns: int
+    kind: UInt8
+    rank: Int32
+    event: Int64
+    ns: Int64
+
+    def take(self, rows: Bools) -> PathParts:
+        """Some of the parts."""
+        return PathParts._make(column[rows] for column in self)
 
 
 class Graph:
@@ -279,27 +286,25 @@ class Graph:
             return at_begin
         return np.where(place < 0, at_begin, time[2 * self._after[row] + 1])
 
-    def path(
-        self, duration: Int64, time: Int64, rank: int, event: int, begin: int
-    ) -> Iterator[PathPart]:
-        """The critical path to an event, the last part first."""
-        place = self._bounds[rank] + event - self._selected[rank].first
+    def path(self, duration: Int64, time: Int64, rank: int, event: int, begin: int) -> PathParts:
+        """The critical path to an event."""
+        place = self._bounds[rank] + event - self._first[rank]
         parts = self._replay(duration).path(time, int(self._after[place]), begin)
-        for part in parts:
-            node = int(part["node"])
-            row = int(self.event[node])
-            if row < 0:
-                continue
-            own = int(self._rank[row])
-            local = row - int(self._bounds[own]) + self._selected[own].first
-            kind, length, lag = int(self.kind[node]), int(part["own"]), int(part["lag"])
-            if kind == HOST or (kind == CHAIN and lag < 0):
-                # A wait of the host; the end of the work, after its launch.
-                length, lag = length + lag, 0
-            before = {CHAIN: WAIT, WAIT: WAIT, BEGIN: BEGIN}.get(kind, ARRIVAL)
-            for name, ns in ((kind, length), (before, int(part["before"]) + lag)):
-                if ns:
-                    yield PathPart(name, own, local, ns)
+        parts = parts[self.event[parts["node"]] >= 0]
+        row, kind = self.event[parts["node"]], self.kind[parts["node"]]
+        own = self._rank[row]
+        length, lag = parts["own"], parts["lag"]
+        # A wait of the host; the end of the work, after its launch.
+        joined = (kind == HOST) | ((kind == CHAIN) & (lag < 0))
+        length, lag = np.where(joined, length + lag, length), np.where(joined, 0, lag)
+        ns = np.column_stack([length, parts["before"] + lag]).ravel()
+        some = np.flatnonzero(ns)
+        return PathParts(
+            np.column_stack([kind, _KIND_BEFORE[kind]]).ravel()[some],
+            own[some // 2],
+            (row - self._bounds[own] + self._first[own])[some // 2],
+            ns[some],
+        )
 
 
 def _places(
@@ -432,6 +437,7 @@ _LONG, _SHORT = np.empty(0, np.int64), np.empty(0, np.int32)
 _NO_EVENTS: Final = _Columns(
     np.empty(0, np.uint8), _LONG, _LONG, _LONG, _SHORT, _SHORT, _LONG, _SHORT, _SHORT, _LONG, _LONG
 )
+NO_PATH: Final = PathParts(np.empty(0, np.uint8), _SHORT, _LONG, _LONG)
 
 
 class _Keys:

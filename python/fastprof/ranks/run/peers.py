@@ -8,10 +8,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from fastprof._core._groups import sum_where
 from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._system.threads import computed_once
 from fastprof.model.arrays import Int32, Int64
-from fastprof.ranks.run.record import ARRIVED, HOST_KINDS, KINDS_OF_LABELS, RankRecord
+from fastprof.ranks.run.record import ARRIVED, HOST_KINDS, RankRecord
 from fastprof.ranks.run.waits import Waits
 
 Floats = npt.NDArray[np.float64]
@@ -84,13 +85,6 @@ class Peers:
         result: Int64 = self.records[rank].chain.calls_before() + self.shift[rank]
         return result
 
-    @computed_once
-    def _kinds(self) -> list[Int32]:
-        return [
-            np.array([label.kind for label in record.labels] or [0], np.int32)
-            for record in self.records
-        ]
-
     def has_launches(self, rank: int) -> bool:
         """Whether the launches of a rank are known, so that its host is apart from its chain."""
         return bool((self.records[rank].chain.slack >= 0).any())
@@ -106,11 +100,8 @@ class Peers:
         if measure.of == COUNT:
             return chain.sums(chain.count)
         if kinds is None:
-            return chain.sums(chain.ns) - record.late_time()
-        is_wanted = np.zeros(len(KINDS_OF_LABELS), bool)
-        is_wanted[list(kinds)] = True
-        time = chain.sums(chain.ns * is_wanted[self._kinds[rank]][chain.label])
-        return time - self.time(rank, Measure(LATE, kinds))
+            return chain.spent - record.late_time()
+        return record.time_of(kinds) - self.time(rank, Measure(LATE, kinds))
 
     def of_positions(self, number: int, measure: Measure = WORK) -> tuple[list[int], Floats, int]:
         """A time at each position of a class, NaN where a rank has none.
@@ -245,13 +236,17 @@ def _directions(record: RankRecord, numbers: dict[str, int]) -> Int32:
     """
     chain = record.chain
     of_label = np.array(
-        [numbers.setdefault(label.direction, len(numbers)) for label in record.labels] or [0]
+        [numbers.setdefault(label.direction, len(numbers)) for label in record.labels] or [0],
+        np.int32,
     )
     n, calls = len(numbers), len(record.calls)
-    place = chain.calls_before().repeat(np.diff(chain.offsets))
-    known = (place < calls) & (chain.count > 0)
-    key = place[known] * n + of_label[chain.label[known]]
-    time = np.bincount(key, chain.ns[known], calls * n).reshape(calls, n)
+    # After the last call, in no group.
+    before = chain.calls_before()
+    of_piece = np.where(before < calls, before * n, -n).astype(np.int32)
+    key = of_piece.repeat(np.diff(chain.offsets))
+    key += of_label[chain.label]
+    begins = (chain.count > 0).view(np.uint8)
+    time = sum_where(key, np.ascontiguousarray(chain.ns), begins, calls * n).reshape(calls, n)
     is_clear = time.max(axis=1) >= _CLEAR * time.sum(axis=1)
     result: Int32 = np.where(is_clear, time.argmax(axis=1), 0).astype(np.int32)
     return result

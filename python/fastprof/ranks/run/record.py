@@ -7,7 +7,9 @@ from typing import Final
 
 import numpy as np
 
+from fastprof._core._groups import sum_where
 from fastprof._system.classes import NamedTuple, dataclass
+from fastprof._system.threads import computed_once
 from fastprof._version import __version__
 from fastprof.analysis.idle.causes import CAUSES, Cause
 from fastprof.model.arrays import Int32, Int64, UInt8
@@ -167,6 +169,11 @@ class Chain:
         np.cumsum(values, out=total[1:])
         return total[self.offsets[1:]] - total[self.offsets[:-1]]
 
+    @property
+    def spent(self) -> Int64:
+        """[events] The time of the entries of each piece, ns."""
+        return np.diff(self.time, prepend=np.int64(self.begin)) - self.blocked
+
     def calls_before(self) -> Int64:
         """[events] How many calls have arrived before each event."""
         arrived = self.kind == ARRIVED
@@ -230,6 +237,14 @@ class RankSteps:
         return np.where(inside, step, -1)
 
 
+class _Parts(NamedTuple):
+    """Entries of a chain: the piece, the kind of the label, and ns, [parts]."""
+
+    piece: Int32
+    kind: Int32
+    ns: Int64
+
+
 @dataclass(frozen=True, eq=False)
 class RankRecord:
     """One rank of a run: a process and a GPU of a trace.
@@ -283,11 +298,29 @@ class RankRecord:
         result[self.syncs.event] -= self.syncs.ns
         return np.maximum(result, 0)
 
+    def time_of(self, kinds: Collection[int]) -> Int64:
+        """[events] The time of labels of some kinds in each piece, ns."""
+        other, n = self._other, len(self.chain)
+        wanted = np.isin(other.kind, list(kinds)).view(np.uint8)
+        if COMPUTE not in kinds:
+            return sum_where(other.piece, other.ns, wanted, n)
+        return self.chain.spent - sum_where(other.piece, other.ns, 1 - wanted, n)
+
     def late_time(self, kinds: Collection[int] = HOST_KINDS) -> Int64:
-        """[events] The idle time, of some kinds, of pieces that end because of the host, ns."""
+        """[events] The idle time of pieces that end because of the host, ns.
+
+        kinds : of `HOST_KINDS`
+        """
+        return np.where(self.chain.slack >= 0, self.time_of(kinds), 0)
+
+    @computed_once
+    def _other(self) -> _Parts:
+        """All that is no work of kernels: few of the entries."""
         chain = self.chain
-        wanted = np.array([label.kind in kinds for label in self.labels] or [False])
-        return np.where(chain.slack >= 0, chain.sums(chain.ns * wanted[chain.label]), 0)
+        kind = np.array([label.kind for label in self.labels] or [COMPUTE], np.int32)
+        entries = np.flatnonzero((kind != COMPUTE)[chain.label])
+        piece = np.searchsorted(chain.offsets, entries, "right") - 1
+        return _Parts(piece.astype(np.int32), kind[chain.label[entries]], chain.ns[entries])
 
 
 @dataclass(frozen=True)

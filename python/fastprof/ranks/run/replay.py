@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
 from fastprof._system.threads import computed_once
 from fastprof.model.arrays import Int64
-from fastprof.ranks.run.graph import Change, Graph, PathPart, Selection
+from fastprof.ranks.run.graph import NO_PATH, Change, Graph, PathParts, Selection
 from fastprof.ranks.run.record import RankRecord
 from fastprof.ranks.run.waits import Waits
 
@@ -111,20 +111,20 @@ class RunReplay:
         known = lengths[lengths >= 0]
         return float(known.mean()) if len(known) else float("nan")
 
-    def path(self, change: Change | None = None) -> Iterator[PathPart]:
+    def path(self, change: Change | None = None) -> PathParts:
         """The critical path of the chosen steps, from the last end of a step back."""
         graph = self._graph
         duration = graph.duration if change is None else graph.changed(change)
         time = graph.run(duration)
         ranks, start, end, _ = self._windows
         if not len(ranks):
-            return
+            return NO_PATH
         edge = np.flatnonzero(np.diff(ranks))  # the last window of each rank but the last
         last, first = np.append(edge, len(ranks) - 1), np.append(0, edge + 1)
         begin = int(graph.at(time, ranks[first], start[first]).min())
         at = graph.at(time, ranks[last], end[last])
         row = last[np.lexsort((end[last], ranks[last], at))[-1]]
-        yield from graph.path(duration, time, int(ranks[row]), int(end[row]), begin)
+        return graph.path(duration, time, int(ranks[row]), int(end[row]), begin)
 
 
 def _joined(arrays: Sequence[Int64]) -> Int64:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from fastprof._core import _chain
 from fastprof._core._groups import sum_where
+from fastprof._core._held import Launched
 from fastprof._core._pools import alike
 from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple
@@ -28,7 +29,7 @@ from fastprof.model.trace import NO_TIME
 from fastprof.profile.data import ProfileData
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 from fastprof.ranks.files import TraceFile
-from fastprof.ranks.run.host import Launches, Pieces, host_times, latency
+from fastprof.ranks.run.host import Pieces, host_times, latency
 from fastprof.ranks.run.record import (
     ARRIVED,
     BOUNDARY,
@@ -251,23 +252,6 @@ class _Examined(NamedTuple):
         return Split(split.main[place], split.ns[place], split.other[place], none, split.n_late)
 
 
-class _OwnWork(NamedTuple):
-    """The work of a rank where no earlier work runs.
-
-    Parameters
-    ----------
-    rows : int64 [own], of `GpuWork`, those that run alone for some time
-    piece : int64 [own], that in which each begins to
-    rest : int64 [own], ns of such work from there to the end of the piece
-    of_pieces : int64 [pieces], ns of such work
-    """
-
-    rows: Int64
-    piece: Int64
-    rest: Int64
-    of_pieces: Int64
-
-
 class _ChainMaker:
     """Computes the chain of one rank."""
 
@@ -290,9 +274,9 @@ class _ChainMaker:
         self._begin = int(np.concatenate(starts).min())
         self._end = int(np.concatenate(ends).max())
         self._channel, self._launch = channel, launch
-        self._arrival = self._arrivals(launch)
         # Work of other streams may end later: when all work so far has ended.
         self._until = np.maximum.accumulate(self._work.end) if len(self._work) else self._work.end
+        self._arrival = self._arrivals(launch)
 
     def _arrivals(self, launch: Int64) -> Int64:
         """When each call could have started: launched, with the work launched before it done.
@@ -302,10 +286,11 @@ class _ChainMaker:
         work, start = self._work, self._calls.start
         if not len(work):
             return start
-        launched = self._launched
-        order = np.argsort(launched, kind="stable")
-        done = np.maximum.accumulate(work.end[order])
-        place = np.searchsorted(launched[order], launch)
+        launched, done = self._launched, self._until
+        if (launched[1:] < launched[:-1]).any():
+            order = np.argsort(launched, kind="stable")
+            launched, done = launched[order], np.maximum.accumulate(work.end[order])
+        place = np.searchsorted(launched, launch)
         ready = np.where(place > 0, done[np.maximum(place - 1, 0)], self._begin)
         arrival = np.minimum(start, np.maximum(ready, launch))
         arrival = np.where(launch == NO_TIME, start, arrival)
@@ -353,11 +338,9 @@ class _ChainMaker:
             time,
             len(labels),
         )
-        own = self._own_work(time)
-        ends = _ends(time - blocked, own, *idle, labels)
-        held, syncs = host_times(
-            self._launches(own, kind, call), ends, self._shared.host.states, self._latency
-        )
+        launched = self._launches(kind, call)
+        ends = Pieces(time, blocked, launched.sums(time), *_idle_time(len(time), *idle, labels))
+        held, syncs = host_times(launched, ends, self._shared.host.states, self._latency)
         chain = Chain(
             self._begin,
             time,
@@ -371,48 +354,30 @@ class _ChainMaker:
         )
         return chain, syncs, labels
 
-    def _own_work(self, time: Int64) -> _OwnWork:
-        """The work where no earlier work runs. time : int64 [events], ns"""
-        work = self._work
-        start = np.maximum(work.start, self._before)
-        own = np.maximum(work.end - start, 0)
-        until = np.concatenate([[0], np.cumsum(own)])
-        begun = np.searchsorted(start, time)
-        over = np.append(work.end, 0)[begun - 1] - time
-        total = until[begun] - np.where(begun > 0, np.maximum(over, 0), 0)
-        rows = np.flatnonzero(own)
-        piece = np.searchsorted(time, start[rows], "right")
-        return _OwnWork(rows, piece, total[piece] - until[rows], np.diff(total, prepend=0))
-
-    def _launches(self, own: _OwnWork, kind: UInt8, call: Int32) -> Launches:
-        """The launches of work and calls, in order of piece."""
-        work, api = self._work, self._shared.profile.api
-        kernel = work.rows[own.rows]
+    def _launches(self, kind: UInt8, call: Int32) -> Launched:
+        """The launches of work, and of the calls that arrive at events."""
+        work, profile = self._work, self._shared.profile
         events = np.flatnonzero(kind == ARRIVED)
         arrived = call[events]
-        at = np.searchsorted(own.piece, events, "right")
-        kernel_call, own_call = (
-            take(api.of_kernel, rows) for rows in (kernel, self._call_rows[arrived])
+        launches = numbers(profile, "launch_start"), profile.api.of_kernel
+        return Launched(
+            (work.start, work.end, work.rows),
+            self._begin,
+            (events, self._arrival[arrived], self._call_rows[arrived]),
+            (*launches, profile.api.thread, profile.api.end),
         )
-        columns = (
-            (own.piece, events),
-            (self._launched[own.rows], self._launch[arrived]),
-            (work.start[own.rows], self._arrival[arrived]),
-            (own.rest, np.zeros(len(arrived), np.int64)),
-            (take(api.thread, kernel_call), take(api.thread, own_call)),
-            (take(api.end, kernel_call, NO_TIME), take(api.end, own_call, NO_TIME)),
-        )
-        return Launches._make(np.insert(one, at, other) for one, other in columns)
 
     def _pieces(self) -> _Pieces:
         """The gaps between work other than communication, in pieces."""
-        work, calls = self._work, self._calls
-        start = np.concatenate([[self._begin], self._until])
-        end = np.append(work.start, self._end)
-        gaps = np.flatnonzero(end > start)
-        after = np.append(work.rows, np.int32(-1))[gaps]
-        before = np.append(np.int32(-1), work.rows[_latest(self._until)])[gaps]
-        start, end = start[gaps], end[gaps]
+        work, calls, gaps = self._work, self._calls, self._gaps
+        start, end = self._before(gaps), work.start[gaps]
+        before, after = take(work.rows, _latest(self._until, gaps)), work.rows[gaps]
+        done = int(self._until[-1]) if len(work) else self._begin
+        if done < self._end:
+            latest = _latest(self._until, np.array([len(work)]))
+            start, end = np.append(start, done), np.append(end, self._end)
+            before = np.append(before, take(work.rows, latest))
+            after = np.append(after, np.int32(-1))
         cuts = unique(
             np.concatenate(
                 [self._arrival, calls.start, calls.end, self._steps.start, self._steps.end]
@@ -459,14 +424,19 @@ class _ChainMaker:
         return take(numbers(self._shared.profile, "launch_start"), self._work.rows)
 
     @computed_once
-    def _before(self) -> Int64:
-        """[work] When all work before it has ended."""
-        return np.concatenate([[self._begin], self._until[:-1]])[: len(self._until)]
+    def _gaps(self) -> Int64:
+        """The rows of work that begins while no other runs."""
+        first = self._work.start[:1] > self._begin
+        return np.flatnonzero(np.append(first, self._work.start[1:] > self._until[:-1]))
+
+    def _before(self, rows: Int64) -> Int64:
+        """When all work before some has ended."""
+        return np.where(rows > 0, self._until[rows - 1], self._begin)
 
     @computed_once
     def _latency(self) -> int:
         """ns, see `latency`."""
-        return latency(self._work.start, self._launched, self._before)
+        return latency(self._work.start[self._gaps], self._launched[self._gaps])
 
     def _pending(self, pieces: _Pieces) -> Int32:
         """The call that work waits for in each piece, -1 for none.
@@ -546,20 +516,24 @@ def _places(host: Host, gaps: Gaps, causes: Split) -> Values:
     return Values(ids, texts)
 
 
-def _ends(
-    end: Int64, own: _OwnWork, piece: Int32, label: Int32, ns: Int64, labels: Sequence[Label]
-) -> Pieces:
-    """What each piece consists of.
+def _idle_time(
+    n: int, piece: Int32, label: Int32, ns: Int64, labels: Sequence[Label]
+) -> tuple[Int64, Int64]:
+    """[pieces] Idle time that is not of the host's making, and that which is, ns.
 
-    end : int64 [pieces], ns; piece, label, ns : [parts of idle time]
+    piece, label, ns : [parts of idle time]
     """
     is_of_host = np.array([one.kind in HOST_KINDS for one in labels] or [False])
-    of_host, n = take(is_of_host, label), len(end)
+    of_host = take(is_of_host, label)
     of_all, late = (sum_where(piece, ns, mask, n) for mask in (None, of_host.view(np.uint8)))
-    return Pieces(end, own.of_pieces, of_all - late, late)
+    return of_all - late, late
 
 
-def _latest(until: Int64) -> Int64:
-    """[work] Which of the work so far ends last; until : int64 [work], when it ends."""
-    is_new = np.append(True, until[1:] > until[:-1])[: len(until)]
-    return np.maximum.accumulate(np.where(is_new, np.arange(len(until)), 0))
+def _latest(until: Int64, rows: Int64) -> Int32:
+    """Which of the work before each row ends last, of several the first; -1 for none.
+
+    until : int64 [work], ns, when all work up to each has ended
+    """
+    if not len(until):
+        return np.full(len(rows), -1, np.int32)
+    return np.where(rows > 0, np.searchsorted(until, until[rows - 1]), -1).astype(np.int32)

@@ -13,7 +13,15 @@ from fastprof._system.threads import computed_once
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.ranks.run.clocks import Clocks, medians
 from fastprof.ranks.run.match import Instances
-from fastprof.ranks.run.record import WAITED, Chain, RankRecord
+from fastprof.ranks.run.record import (
+    COMPUTE,
+    COPY,
+    FIRST_CAUSE,
+    KINDS_OF_LABELS,
+    WAITED,
+    Chain,
+    RankRecord,
+)
 
 UNKNOWN: Final = -1  # a rank that no file is of
 
@@ -200,12 +208,10 @@ def step_parts(waits: Waits, rank: int, record: RankRecord, exposed: Exposed) ->
 
 def parts_of_events(record: RankRecord, exposed: Exposed) -> Int64:
     """[events, PARTS] The time of each piece of the chain in parts, ns."""
-    chain = record.chain
-    kinds = np.array([min(label.kind, 2) for label in record.labels] or [0])
-    piece = np.repeat(np.arange(len(chain)), np.diff(chain.offsets))
-    place = piece * len(PARTS) + kinds[chain.label]
-    sums = np.bincount(place, chain.ns, len(chain) * len(PARTS))
-    result = sums.astype(np.int64).reshape(len(chain), len(PARTS))
+    result = np.zeros((len(record.chain), len(PARTS)), np.int64)
+    idle = range(FIRST_CAUSE, len(KINDS_OF_LABELS))
+    for part, kinds in enumerate(((COMPUTE,), (COPY,), idle)):
+        result[:, part] = record.time_of(kinds)
     result[exposed.event, 3] = exposed.transfer
     result[exposed.event, 4] = exposed.wait
     return result

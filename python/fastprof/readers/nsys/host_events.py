@@ -12,25 +12,25 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from fastprof._core import _column, _pools
+from fastprof._core import _column
 from fastprof._core._pools import alike
 from fastprof._core._take import take
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.timeline import RecordedEvents, RecordedSyncs
+from fastprof.model.trace import NEVER, NO_TIME, label_text
 from fastprof.readers.cupti import syncs_of
 from fastprof.readers.nsys import schema
-from fastprof.readers.nsys.ranges import table_of
+from fastprof.readers.nsys.ranges import event_types, table_of
 from fastprof.readers.nsys.schema import texts_of
-from fastprof.readers.sqlite.database import Database, Field
+from fastprof.readers.sqlite.database import Database, TableColumns
 
 _ENTRIES: Final = "NVTX_PAYLOAD_SCHEMA_ENTRIES"
 _COLUMNS: Final = ("domainId", "schemaId", "type", "name", "offset", "arrayOrUnionDetail")
-_BLOB: Final = "binaryData"
 _HEADER: Final = struct.Struct("<IxxxxIxxxxQQ")
 # Formats of the numeric types.
 _FORMATS: Final = dict(enumerate("bBhHiIqQqQbBhHiIqQfd", start=1)) | {22: "Q", 23: "Q"}
@@ -38,50 +38,84 @@ _FORMATS: Final = dict(enumerate("bBhHiIqQqQbBhHiIqQfd", start=1)) | {22: "Q", 2
 Schemas = dict[tuple[int, int], list[tuple[str, int, str]]]  # name, offset, format
 
 
-def payload_events(database: Database) -> RecordedEvents | None:
-    """The ranges; their names are JSON: the payload's fields, and the range's name as `name`.
+class Payloads:
+    """The payloads of ranges in an export.
 
-    None if the export contains no payloads.
+    Parameters
+    ----------
+    database : the export; None: nobody asks for them
+
+    Attributes
+    ----------
+    schemas : empty if the export contains no payloads
     """
-    schemas, table = _schemas(database), table_of(database)
-    if not schemas or _BLOB not in database.tables.get(table, ()):
+
+    def __init__(self, database: Database | None) -> None:
+        self.schemas: Schemas = {}
+        if database and schema.PAYLOAD in database.tables.get(table_of(database), ()):
+            self.schemas = _schemas(database)
+
+    @property
+    def domains(self) -> list[int]:
+        """The domains that have schemas."""
+        return sorted({domain for domain, _ in self.schemas})
+
+    def rows(self, columns: TableColumns) -> TableColumns:
+        """The ranges whose domain has schemas; columns : those of `schema.ranges_with_payloads`"""
+        rows = np.flatnonzero(columns[schema.PAYLOAD] >= 0)
+        rows = rows[np.isin(columns["domainId"][rows], self.domains)]
+        return {name: columns[name][rows] for name in (*_NAMED_BY, "start", "end", "globalTid")}
+
+    def decoded(
+        self, columns: TableColumns, pools: schema.NsysPools, strings: Sequence[str | None]
+    ) -> RecordedEvents:
+        """The ranges; their names are JSON: the payload's fields, and the range's name as `name`.
+
+        Parameters
+        ----------
+        columns : those of `rows`
+        pools : of the columns
+        strings : the texts of the ids of `pools.strings`
+        """
+        name, first = alike([columns[key] for key in _NAMED_BY])
+        payloads = pools.payloads.blobs()
+        texts = pools.labels.texts() if (columns["text"] >= 0).any() else []
+        names: list[str | None] = []
+        for row in first.tolist():
+            domain, text, string, blob = (int(columns[key][row]) for key in _NAMED_BY)
+            result = _decoded(payloads[blob], domain, self.schemas)
+            label = label_text(texts[text]) if text >= 0 else None
+            if label is None and string >= 0:
+                label = strings[string]
+            names.append(None if result is None else json.dumps(result | {"name": label}))
+        rows = np.flatnonzero(np.array([*(name is not None for name in names), False])[name])
+        is_open = columns["end"] == NEVER
+        return RecordedEvents(
+            start=columns["start"][rows],
+            end=np.maximum(columns["start"], np.where(is_open, NO_TIME, columns["end"]))[rows],
+            thread=columns["globalTid"][rows],
+            name=name[rows],
+            names=names,
+            threads=pools.thread_ids(),
+        )
+
+
+def payload_events(database: Database) -> RecordedEvents | None:
+    """The ranges with payloads; None if the export contains none."""
+    payloads, pools = Payloads(database), schema.NsysPools()
+    if not payloads.schemas:
         return None
-    pools, blobs = schema.NsysPools(), _pools.Names()
-    keep = _column.Among({domain for domain, _ in schemas})
-    columns = database.scan(table, _fields(pools, blobs), keep=keep, capacity=0)
-    name, first = alike([columns[key] for key in _NAMED_BY])
-    texts, strings = pools.labels.texts(), texts_of(database, pools.strings)
-    payloads = blobs.texts()
-    names: list[str | None] = []
-    for row in first.tolist():
-        domain, text, string, blob = (int(columns[key][row]) for key in _NAMED_BY)
-        result = _decoded(bytes.fromhex(payloads[blob]), domain, schemas)
-        label = texts[text] if text >= 0 else strings[string] if string >= 0 else None
-        names.append(None if result is None else json.dumps(result | {"name": label}))
-    rows = np.flatnonzero(np.array([*(name is not None for name in names), False])[name])
-    return RecordedEvents(
-        start=columns["start"][rows],
-        end=np.maximum(columns["start"], columns["end"])[rows],
-        thread=columns["globalTid"][rows],
-        name=name[rows],
-        names=names,
-        threads=pools.thread_ids(),
-    )
+    # The domain is the filter column.
+    fields = [*schema.payload_fields(pools), *schema.range_fields(pools)]
+    keep = _column.Among(payloads.domains)
+    columns = database.scan(table_of(database), fields, keep=keep, capacity=0)
+    push_pop, start_end, _ = event_types(database)
+    is_range = np.isin(columns["eventType"], push_pop + start_end)
+    rows = payloads.rows({name: column[is_range] for name, column in columns.items()})
+    return payloads.decoded(rows, pools, texts_of(database, pools.strings))
 
 
-_NAMED_BY: Final = ("domainId", "text", "textId", _BLOB)
-
-
-def _fields(pools: schema.NsysPools, blobs: _pools.Names) -> list[Field]:
-    return [
-        Field("domainId", _column.I64, needed=True),  # the filter column
-        Field("start", _column.I64, needed=True),
-        Field("end", _column.I64, needed=True),
-        Field("globalTid", _column.KEY, pool=pools.threads),
-        Field("text", _column.TEXT, pool=pools.labels),
-        Field("textId", _column.KEY, pool=pools.strings),
-        Field(_BLOB, _column.TEXT, pool=blobs, sql=f"hex({_BLOB})"),
-    ]
+_NAMED_BY: Final = ("domainId", "text", "textId", schema.PAYLOAD)
 
 
 def _schemas(database: Database) -> Schemas:

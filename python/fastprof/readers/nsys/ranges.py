@@ -43,6 +43,10 @@ class RangeReading:
 
     fields : the columns to read
     domains : also read the events that name domains
+
+    Attributes
+    ----------
+    with_payload : the columns of ranges with a payload, if these are among the fields
     """
 
     def __init__(
@@ -53,11 +57,14 @@ class RangeReading:
     ) -> None:
         self.types = event_types(database)
         kept = self.types[0] + self.types[1] + (self.types[2] if domains else [])
+        self.with_payload: TableColumns = {}
         self.pieces = Pieces(database, table_of(database), fields, lambda: _column.Among(kept))
 
     def finish(self, pools: schema.NsysPools, strings: list[str | None]) -> tuple[Ranges, Ranges]:
         """Sorted ranges, and separately those that ended on another thread. Call once."""
         columns = self.pieces.together()
+        if schema.PAYLOAD in columns:
+            self.with_payload = _with_payload(columns)
         _name_registered(columns, pools.labels, strings)
         moved = self.moved(columns)
         nowhere = [np.flatnonzero(columns[name] < 0) for name in ("globalTid", "text")]
@@ -76,6 +83,14 @@ class RangeReading:
         ended = ended[np.isin(columns["eventType"][ended], self.types[1])]
         result: Int64 = ended[end_thread[ended] != columns["globalTid"][ended]]
         return result
+
+
+def _with_payload(columns: TableColumns) -> TableColumns:
+    """The ranges with a payload, taken out; the columns keep what all ranges have."""
+    rows = np.flatnonzero(columns[schema.PAYLOAD] >= 0)
+    result = {name: column[rows] for name, column in columns.items()}
+    del columns[schema.PAYLOAD], columns["domainId"]
+    return result
 
 
 def _name_registered(

@@ -7,9 +7,9 @@ import numpy as np
 from fastprof.model.trace import Activity, Kernels, Ranges, Recording
 from fastprof.readers import cupti as gpu_work
 from fastprof.readers import trace_columns
+from fastprof.readers.nsys import host_events, metadata, schema
 from fastprof.readers.nsys import launches as graph_captures
 from fastprof.readers.nsys import launches as launches_of
-from fastprof.readers.nsys import metadata, schema
 from fastprof.readers.nsys import ranges as ranges_of
 from fastprof.readers.nsys.all_calls import ReadingAll
 from fastprof.readers.sqlite.connected import Connected
@@ -26,7 +26,7 @@ def read(
 
     copies : also read memory copies and memsets
     captures : also read API calls that add work to a graph; requires `copies`
-    host : also keep all API calls
+    host : also keep all API calls, and the payloads of ranges
 
     Raises
     ------
@@ -35,7 +35,9 @@ def read(
     """
     pools = schema.NsysPools()
     with Connected(database) as second:
-        reading = ranges_of.RangeReading(database)
+        payloads = host_events.Payloads(database if host else None)
+        fields = schema.ranges_with_payloads if payloads.schemas else schema.range_fields
+        reading = ranges_of.RangeReading(database, fields)
         running = second.submit(reading.pieces.read)
         kernels = _read_kernels(database, pools, copies)
         nodes = launches_of.read_graph_nodes(database, pools, kernels)
@@ -58,6 +60,9 @@ def read(
         np.arange(len(threads), dtype=np.int32), pools, schema.PROCESS_SHIFT
     )
     shift, low = schema.PROCESS_SHIFT, schema.LOW_24_BITS
+    kept = calls.host(database)
+    if kept is not None and payloads.schemas:
+        kept.payloads = payloads.decoded(payloads.rows(reading.with_payload), pools, strings)
     about, problems = metadata.read(
         database, [(number >> shift & low, number & low) for number in threads.tolist()]
     )
@@ -76,7 +81,7 @@ def read(
         about=about,
         captured=captured,
         lost=launches_of.without_failed(database, calls.lost),
-        host=calls.host(database),
+        host=kept,
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -93,11 +93,15 @@ def table_rows(
     return database.rows(f'SELECT {chosen} FROM "{table}"{" WHERE " + where if where else ""}')
 
 
+PAYLOAD: Final = "binaryData"  # of a range, see `readers/nsys/host_events`
+
+
 class NsysPools:
     """The interned values that columns of all tables refer to."""
 
     def __init__(self) -> None:
         self.labels = _pools.Names()
+        self.payloads = _pools.Names()
         self.strings = _pools.Keys()
         self.threads = _pools.Keys()
         self.processes = _pools.Keys()
@@ -113,6 +117,7 @@ class NsysPools:
         result = {}
         for place, names in (
             (self.labels.adopt(other.labels), ("text",)),
+            (self.payloads.adopt(other.payloads), (PAYLOAD,)),
             (self.strings.adopt(other.strings), ("nameId", "textId")),
             (self.threads.adopt(other.threads), ("globalTid", "endGlobalTid")),
         ):
@@ -241,6 +246,14 @@ def range_fields(pools: NsysPools) -> list[Field]:
         Field("globalTid", KEY, pool=pools.threads),
         Field("endGlobalTid", KEY, pool=pools.threads),
     ]
+
+
+def ranges_with_payloads(pools: NsysPools) -> list[Field]:
+    return [*range_fields(pools), *payload_fields(pools)]
+
+
+def payload_fields(pools: NsysPools) -> list[Field]:
+    return [Field("domainId", I64, needed=True), Field(PAYLOAD, TEXT, pool=pools.payloads)]
 
 
 def time_fields(pools: NsysPools) -> list[Field]:

@@ -11,6 +11,8 @@ import pytest
 from bench.gpu.page import RECORDED
 
 import fastprof
+from fastprof.analysis.gpu_work import work_of_device
+from fastprof.analysis.idle.causes import Cause, Host, split
 from fastprof.api.profile import Profile
 from fastprof.errors import ReportError
 from support.commands import run
@@ -467,6 +469,20 @@ def test_a_wait_for_the_gpu_or_another_thread_is_not_off_the_cpu(profile: Reader
     assert found == {
         "sync": 100, "other thread": 120, "off CPU": 30, "host-bound": 150, "launch latency": 10,
     }  # fmt: skip
+
+
+def test_gaps_have_the_same_causes_the_second_time(profile: Reader) -> None:
+    """The first time, events that overlap no gap are left out."""
+    export = switched(export_with(), (120, 200), (250, 400))
+    export.push_pop(260 * US, 380 * US, "aten::sort, op_id = 7", tid=2)
+    export.push_pop(20 * US, 80 * US, "aten::add, op_id = 5", tid=2)
+    read = profile(export)
+    host, gaps = Host(read), work_of_device(read).parts.gaps()
+    first, again = split(gaps, host), split(gaps, host)
+    assert Cause.OTHER_THREAD in first.parts.cause
+    assert first.parts.cause.tolist() == again.parts.cause.tolist()
+    assert first.parts.ns.tolist() == again.parts.ns.tolist()
+    assert first.other.tolist() == again.other.tolist()
 
 
 @pytest.mark.parametrize("seed", range(12))

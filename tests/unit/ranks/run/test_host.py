@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from fastprof._core._held import Launched
 from fastprof.analysis.host.states import State
 from fastprof.model.trace import NO_TIME
-from fastprof.ranks.run.host import Launches, Pieces, host_times, latency
+from fastprof.ranks.run.host import Pieces, host_times, latency
 from support.kineto_files import KinetoFile
 from unit.ranks.run.test_timeline import collective, ranks_of
 
@@ -33,66 +34,78 @@ class Waits:
         return np.zeros(len(thread), np.int64), ends
 
 
-def held(launches, pieces, states=None):
-    """launches : (piece, launch, start, rest); pieces : (end, work, idle, of_host)"""
-    columns = np.array(launches, np.int64).reshape(-1, 4).T
-    thread = np.zeros(len(launches), np.int32)
-    done = np.full(len(launches), NO_TIME)
-    of_pieces = Pieces(*np.array(pieces, np.int64).T)
+def launched(launch, start, end, done=None, begin=0):
+    """Work of one thread, launched by a call each."""
+    columns = [np.array(column, np.int64) for column in (launch, start, end)]
+    rows = np.arange(len(columns[0]), dtype=np.int32)
+    none = np.empty(0, np.int64)
+    done = columns[0] if done is None else done
+    return Launched(
+        (*columns[1:], rows), begin, (none, none, rows[:0]), (columns[0], rows, rows * 0, done)
+    )
+
+
+def pieces_of(launches, time, idle, of_host):
+    """Pieces that wait for no call."""
+    time = np.array(time, np.int64)
+    sums = launches.sums(time)
+    return Pieces(time, time * 0, sums, np.array(idle, np.int64), np.array(of_host, np.int64))
+
+
+def held(work, pieces, states=None):
+    """work : (launch, start, end); pieces : (end, idle, of_host)"""
+    launches = launched(*zip(*work, strict=True))
     states = Waits() if states is None else states
-    return host_times(Launches(*columns, thread, done), of_pieces, states, LATENCY)
+    return host_times(launches, pieces_of(launches, *zip(*pieces, strict=True)), states, LATENCY)
 
 
 def test_a_piece_that_waits_for_its_launch_has_no_slack():
-    (launch, slack, rest), syncs = held([(0, 10, 14, 100)], [(114, 100, 0, 14)])
+    (launch, slack, rest), syncs = held([(10, 14, 114)], [(114, 0, 14)])
     assert (launch.tolist(), slack.tolist(), rest.tolist()) == ([10], [0], [100])
     assert not len(syncs)
 
 
 def test_queued_work_could_end_sooner():
-    (launch, slack, _), _ = held(
-        [(0, 10, 14, 100), (1, 20, 114, 50)], [(114, 100, 0, 14), (164, 50, 0, 0)]
-    )
+    (launch, slack, _), _ = held([(10, 14, 114), (20, 114, 164)], [(114, 0, 14), (164, 0, 0)])
     assert launch.tolist() == [10, 20]
     assert slack.tolist() == [0, 164 - (20 + LATENCY + 50)]
 
 
 def test_the_launch_that_holds_up_most_counts_not_the_last_one():
     # The second launch is late enough to hold up the piece, the third waits behind the second.
-    launches = [(0, 0, 100, 300), (0, 150, 200, 200), (0, 160, 300, 100)]
-    (launch, slack, rest), _ = held(launches, [(400, 300, 0, 0)])
+    work = [(0, 100, 200), (150, 200, 300), (160, 300, 400)]
+    (launch, slack, rest), _ = held(work, [(400, 0, 0)])
     assert launch.tolist() == [160]
     assert slack.tolist() == [400 - (150 + LATENCY + 200)]
     assert rest.tolist() == [200]
 
 
 def test_idle_time_that_is_not_of_the_host_is_in_the_rest():
-    (_, slack, rest), _ = held([(0, 0, 50, 100)], [(170, 100, 20, 0)])
+    (_, slack, rest), _ = held([(0, 50, 150)], [(170, 20, 0)])
     assert rest.tolist() == [120]
     assert slack.tolist() == [170 - LATENCY - 120]
 
 
 def test_a_piece_without_a_launch_is_held_up_by_none():
-    (launch, slack, _), _ = held([(1, 5, 60, 10)], [(50, 50, 0, 0), (70, 10, 0, 0)])
+    (launch, slack, _), _ = held([(NO_TIME, 0, 50), (5, 60, 70)], [(50, 0, 0), (70, 10, 0)])
     assert launch.tolist() == [NO_TIME, 5]
     assert slack[0] == -1
 
 
 def test_idle_time_of_the_host_before_a_step_ends_holds_it_up():
-    (launch, slack, _), _ = held([(1, 90, 94, 10)], [(50, 0, 0, 50), (104, 10, 0, 44)])
+    (launch, slack, _), _ = held([(90, 94, 104)], [(50, 0, 50), (104, 0, 44)])
     assert launch.tolist() == [50, 90]
     assert slack.tolist() == [0, 0]
 
 
 def test_launches_never_go_back():
-    (launch, *_), _ = held([(0, 80, 100, 10), (1, 30, 110, 10)], [(110, 10, 0, 0), (120, 10, 0, 0)])
+    (launch, *_), _ = held([(80, 100, 110), (30, 110, 120)], [(110, 0, 0), (120, 0, 0)])
     assert launch.tolist() == [80, 80]
 
 
 def test_waits_of_the_host_are_between_launches():
-    launches = [(0, 10, 14, 86), (1, 150, 154, 10), (2, 155, 164, 10)]
-    pieces = [(100, 86, 0, 14), (164, 10, 0, 54), (174, 10, 0, 0)]
-    _, syncs = held(launches, pieces, Waits((30, 120)))
+    work = [(10, 14, 100), (150, 154, 164), (155, 164, 174)]
+    _, syncs = held(work, [(100, 0, 14), (164, 0, 54), (174, 0, 0)], Waits((30, 120)))
     assert syncs.event.tolist() == [1]
     assert (syncs.ns.tolist(), syncs.after.tolist()) == ([90], [30])
 
@@ -107,22 +120,18 @@ def test_launches_into_a_full_queue_wait_for_the_gpu(is_full):
     done[-2], launch[-1] = launch[-2] + 40_000, launch[-2] + 40_010
     if not is_full:
         start = launch + LATENCY
-    of = Launches(
-        number.astype(np.int64), launch, start, np.full(n, 100), np.zeros(n, np.int32), done
-    )
     end = start + 100
-    pieces = Pieces(end, np.full(n, 100), np.zeros(n, np.int64), np.zeros(n, np.int64))
-    _, syncs = host_times(of, pieces, Waits(), LATENCY)
+    of = launched(launch, start, end, done)
+    _, syncs = host_times(of, pieces_of(of, end, number * 0, number * 0), Waits(), LATENCY)
     assert syncs.event.tolist() == ([n - 1] if is_full else [])
     assert syncs.ns.tolist() == ([40_000] if is_full else [])
     assert syncs.after.tolist() == ([10] if is_full else [])
 
 
-def test_latency_is_that_of_work_on_an_idle_gpu():
-    start, launch = np.array([10, 100, 1_000, 90_000]), np.array([5, 0, 994, 10])
-    before = np.array([0, 100, 200, 1_100])
-    assert latency(start, launch, before) == 5  # of 5 and 6: work behind other work, and late, not
-    assert latency(start, np.full(4, NO_TIME), before) == 0
+def test_latency_is_the_median_of_work_that_begins_soon_after_its_launch():
+    start, launch = np.array([10, 1_000, 90_000]), np.array([5, 994, 10])
+    assert latency(start, launch) == 5
+    assert latency(start, np.full(3, NO_TIME)) == 0
 
 
 def test_work_launched_as_a_call_ends_does_not_wait_for_it(tmp_path):
