@@ -7,7 +7,7 @@ import shlex
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final, cast
 
 import numpy as np
@@ -229,6 +229,7 @@ _MORE: Final = (("kernels", "lost_ns"), ("kernels",), ())  # columns, if there i
 _LEAST: Final = 90  # of two tables side by side
 _BETWEEN: Final = 4
 _MOST_FINDINGS: Final = 3
+_SCREEN: Final = 45  # lines
 _MOST_LINES: Final = 2  # of a sentence
 _NAMES: Final = {"ops": "GPU work"}
 _PAIRS: Final = (("ops", "idle"), ("layers", "lines"))
@@ -262,11 +263,13 @@ class Overview(Tables):
         """
         width = width or _WIDTH
         prose = min(width, _PROSE)
-        lines = [*map(colours.strong, self._answer(prose)), "", *self._lead(prose), ""]
-        for names in _PAIRS:
-            lines += [*self._pair(names, limit, width, colours), ""]
-        lines += self._findings(prose, colours)
-        lines += self._next(width)
+        head = [*map(colours.strong, self._answer(prose)), "", *self._lead(prose), ""]
+        pairs = [[*self._pair(names, limit, width, colours), ""] for names in _PAIRS]
+        tail = [*self._findings(prose, colours), *self._next(width)]
+        excess = len(head) + sum(map(len, pairs)) + len(tail) - _SCREEN
+        if limit == ROWS and excess > 0:
+            pairs[-1] = [*self._pair(_PAIRS[-1], max(limit - excess, 1), width, colours), ""]
+        lines = [*head, *chain(*pairs), *tail]
         return "".join(f"{line.rstrip()}\n" for line in lines)
 
     def markdown(self, limit: int | None = ROWS) -> str:
