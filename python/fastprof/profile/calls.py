@@ -143,14 +143,22 @@ def _found(
 ) -> tuple[CallKinds, Int32, Int32, ByteFlags, Int32]:
     """`kinds`, of labels, `kind`, `group`, `taken` and `instance` of CallsOfKernels."""
     meanings, label_of_frame = inferred.meanings, inferred.label_of_frame
-    calls = [m.call if m.has_arguments else None for m in meanings]
-    of_calls = [None if call is None else _sizes(call) for call in calls]
-    bits, ranks = np.empty(len(meanings), np.uint16), np.empty(len(meanings), np.uint8)
-    flops = []
-    for i, m in enumerate(meanings):  # in one loop, as registry.work keeps some thousands of calls
-        bits[i] = cost_bits(m.call, m.has_arguments, m.backward and not m.autograd_node)
+    n_new = len(meanings) - len(attribution.meanings)
+    wanted = np.append(attribution.around_work, np.ones(n_new, bool))
+    in_forward = attribution.around_forward
+    in_forward = np.append(in_forward, np.full(n_new, in_forward.any()))
+    bits, ranks = np.zeros(len(meanings), np.uint16), np.full(len(meanings), _path.NO_RANK, np.uint8)
+    calls: list[Call | None] = [None] * len(meanings)
+    flops: list[int | None] = [None] * len(meanings)
+    # In one loop, as registry.work keeps some thousands of calls.
+    for i in np.flatnonzero(wanted).tolist():
+        m = meanings[i]
         ranks[i] = _rank(m)
-        flops.append(flops_of_products(m.call) if m.call and m.has_arguments else None)
+        is_gradient = m.backward and not m.autograd_node
+        bits[i] = cost_bits(m.call, m.has_arguments, is_gradient, bool(in_forward[i]))
+        if m.call is not None and m.has_arguments:
+            calls[i], flops[i] = m.call, flops_of_products(m.call)
+    of_calls = [None if call is None else _sizes(call) for call in calls]
     complete = np.array([is_complete(call) for call in calls], bool) & (bits & _calls.KNOWN != 0)
     picked = _picked(meanings, ranks, attribution.frame_parent, label_of_frame)
     kinds, kind, group, taken, instance = _calls.find(
@@ -242,15 +250,19 @@ _FAMILY_MODULES: Final = tuple(
 _ONE_GRADIENT: Final = regex(r"_backward_(?:input|weights?|bias)\Z")
 
 
-def cost_bits(call: Call | None, has_arguments: bool, gradient: bool = False) -> int:
+def cost_bits(
+    call: Call | None, has_arguments: bool, gradient: bool = False, has_backward: bool = True
+) -> int:
     """Properties of a call that determine its cost, as bits of `_calls`.
 
     gradient : whether it is an operator of a backward pass
+    has_backward : whether a backward pass may be recorded; without one, the bits of it are those of
+        an unknown one
     """
     if call is None:
         return _calls.UNKNOWN_BACKWARD
     work = ops.work(call, "fprop") if has_arguments else None
-    backward = ops.work(call, "bprop") if has_arguments else None
+    backward = ops.work(call, "bprop") if has_arguments and has_backward else None
     formula = ops.find(call)
     bits = (
         _calls.GRADIENT * gradient
