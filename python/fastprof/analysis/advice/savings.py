@@ -174,6 +174,14 @@ def _share(saved: Sequence[float], group: Sequence[int]) -> float:
     return sum(saved[place] for place in group) / len(group)
 
 
+class _Tried(NamedTuple):
+    """The run with some findings more, and the length of its mean step, ns."""
+
+    numbers: tuple[int, ...]
+    weights: Weights
+    wall: float
+
+
 class PlannedRun:
     """The run with the changes of the findings so far."""
 
@@ -185,16 +193,26 @@ class PlannedRun:
         self._late = late_launches(base.model, gaps, base.weights)
         self._claims = [finding.gpu_ns + sum(finding.idle_ns.values()) for finding in findings]
         self._changes = [_change(facts, base.model, finding) for finding in findings]
+        self._shortest: _Tried | None = None
 
     def saved(self, *numbers: int) -> float:
         """What some findings save on top of those so far, ns a step."""
-        return (self._wall - self._replayed(self._with(numbers))) * self._scale
+        tried = self._tried(numbers)
+        if self._shortest is None or tried.wall < self._shortest.wall:
+            self._shortest = tried  # the plan mostly takes it next
+        return (self._wall - tried.wall) * self._scale
 
     def take(self, number: int) -> float:
         """Make a finding part of the plan; what it saves, ns a step."""
-        self._weights, before = self._with([number]), self._wall
-        self._wall = self._replayed(self._weights)
+        tried, before = self._shortest, self._wall
+        if tried is None or tried.numbers != (number,):
+            tried = self._tried((number,))
+        self._weights, self._wall, self._shortest = tried.weights, tried.wall, None
         return (before - self._wall) * self._scale
+
+    def _tried(self, numbers: tuple[int, ...]) -> _Tried:
+        weights = self._with(numbers)
+        return _Tried(numbers, weights, self._replayed(weights))
 
     def pair(self, remaining: Sequence[int], least: Sequence[float]) -> list[int]:
         """The two findings that save most together, if that is enough for both; or none."""
