@@ -222,6 +222,7 @@ _LOADS: Final = regex(
     r"|DataLoader"  # fastprof.init()
     r"|.*\.(?:train|val|test|predict)_(?:dataloader_)?next"
 )
+_ENDS: Final = ("__next__", "DataLoader", "_next")  # of all names that fit
 _NAMED_SO: Final = regex(
     r"\W*(?:data[ _-]?load(?:er|ing)?|(?:get|load|fetch|next)[ _-]?(?:data|batch))\W*", re.I
 )
@@ -252,8 +253,10 @@ def _loads(meaning: Meaning, wanted: re.Pattern[str] | None) -> bool:
         return True
     if meaning.kind == Kind.ARGUMENT:
         return meaning.call is not None and meaning.call.op == "DataLoader"
-    is_user = meaning.kind == Kind.USER
-    return bool(_LOADS.fullmatch(meaning.name) or (is_user and _NAMED_SO.fullmatch(meaning.name)))
+    name, is_user = meaning.name, meaning.kind == Kind.USER
+    if name.endswith(_ENDS) and _LOADS.fullmatch(name):
+        return True
+    return is_user and _NAMED_SO.fullmatch(name) is not None
 
 
 def _last(instances: Instances) -> int:

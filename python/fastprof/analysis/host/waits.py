@@ -240,6 +240,7 @@ _COMPILATION: Final = regex(
     r"|torch/utils/cpp_extension\.py\(\d+\): (?:load\w*|_jit_compile)"
     r"|(?:.*/)?(?:triton|numba|cupy)/.*\.py\(\d+\): (?:_?(?:do_)?compile\w*)"
 )
+_COMPILING: Final = ("ompil", "codegen", "dynamo", "cpp_extension")  # one is in all that fit
 _NAMED_SO: Final = regex(r"\W*(?:jit[ _-]?)?compil(?:e|ing|ation)\W*", re.I)
 _LIBRARY_HANDLE: Final = regex(
     r"(?:cublas|cudnn|cusolver|cusparse|cufft|curand|nccl|hipblas|rocblas|miopen|rccl)\w*"
@@ -272,9 +273,10 @@ def compilation(profile: ProfileData) -> ThreadEvents:
 
 
 def _compiles(meaning: Meaning) -> bool:
-    is_user = meaning.kind == Kind.USER
-    name = meaning.name
-    return bool(_COMPILATION.fullmatch(name) or (is_user and _NAMED_SO.fullmatch(name)))
+    name, is_user = meaning.name, meaning.kind == Kind.USER
+    if any([word in name for word in _COMPILING]) and _COMPILATION.fullmatch(name):
+        return True
+    return is_user and _NAMED_SO.fullmatch(name) is not None
 
 
 def _before(profile: ProfileData, compiling: Int64) -> ThreadEvents:
