@@ -159,7 +159,8 @@ def _found(
         if m.call is not None and m.has_arguments:
             calls[i], flops[i] = m.call, flops_of_products(m.call)
     of_calls = [None if call is None else _sizes(call) for call in calls]
-    complete = np.array([is_complete(call) for call in calls], bool) & (bits & _calls.KNOWN != 0)
+    complete = [call is not None and is_complete(call) for call in calls]
+    is_known = np.array(complete, bool) & (bits & _calls.KNOWN != 0)
     picked = _picked(meanings, ranks, attribution.frame_parent, label_of_frame)
     kinds, kind, group, taken, instance = _calls.find(
         attribution.frame_of_kernel,
@@ -169,7 +170,7 @@ def _found(
             label_of_frame,
             attribution.frame_range,
             picked,
-            _path.nearest(attribution.frame_parent, label_of_frame, complete.view(np.uint8)),
+            _path.nearest(attribution.frame_parent, label_of_frame, is_known.view(np.uint8)),
             attribution.backward_of_frame,
             _calls.instances(attribution.backward_of_frame, attribution.meaning_of_frame, picked),
         ),
@@ -183,7 +184,7 @@ def _found(
                 ]
             ),
             _numbers(of_calls),
-            _numbers([_types(call) for call in calls]),
+            _numbers([None if call is None else _types(call) for call in calls]),
             _numbers(flops),
         ),
         _outside_nodes(meanings, attribution.frame_parent, label_of_frame),
@@ -362,14 +363,14 @@ def _outside_nodes(meanings: list[Meaning], parent: Int32, label_of_frame: Int32
     gradient to shape and type of the input, as for a broadcast bias. If the node itself was not
     recorded, all work of the engine counts as the node's. None if the engine has no ranges.
     """
+    if not any([m.evaluates for m in meanings]):
+        return None
     bits = [
         _calls.ENGINE * m.evaluates
         | _calls.NODE * (m.autograd_node and not m.evaluates)
         | _calls.FITS * (m.call is not None and m.call.op in FITS_GRADIENT)
         for m in meanings
     ]
-    if not any(bit & _calls.ENGINE for bit in bits):
-        return None
     return _calls.outside(parent, label_of_frame, np.array(bits, np.uint8))
 
 

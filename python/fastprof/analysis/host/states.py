@@ -306,6 +306,8 @@ class _Pieces(NamedTuple):
 
 def _within(events: Grouped, thread: Int32, begin: Int64, end: Int64) -> _Pieces:
     """Intervals with the same union inside some windows of threads, in any order."""
+    if not len(events.start):
+        return _Pieces(*np.empty((3, 0), np.int64))
     low, high = events.slices(thread)
     first = place(events.start, low, high, begin)
     counts = np.maximum(place(events.start, low, high, end) - first, 0)
