@@ -180,7 +180,7 @@ def op(
         raise OpError(f"aten={aten!r}: expected a list of names")
 
     def register(function: Function) -> Function:
-        declared = Declaration(function, Repeat(call, make))
+        declared = Declaration(function, Repeat(call, make) if call or make else None)
         keyed: dict[tuple[str, str], list[str]] = {}
         for text in names:
             keyed.setdefault((_home(module), declared.name_in(text)), []).append(text)
@@ -253,15 +253,16 @@ def _add(declared: Declaration, keyed: dict[tuple[str, str], list[str]]) -> None
     entries = {key: Entry(declared, tuple(texts)) for key, texts in keyed.items()}
     if not entries:
         raise OpError(f"{declared}: expected a name of an operator, found none")
-    if not declared.is_builtin:
+    is_builtin = declared.is_builtin
+    if not is_builtin:
         for entry in entries.values():
             entry.signatures  # noqa: B018  raises
     for key in entries:
-        other = _entries.get(key) if declared.is_builtin else _registered(key)
+        other = _entries.get(key) if is_builtin else _registered(key)
         if other is not None:
             raise OpError(f"{declared}: {'.'.join(key)} already has a formula, {other.declared}")
     _entries.update(entries)
-    if not declared.is_builtin:  # fastprof's own are imported before the first answer
+    if not is_builtin:  # fastprof's own are imported before the first answer
         for answers in _answers.values():
             answers.clear()
 
