@@ -66,9 +66,14 @@ class Declaration:
         return f"{function.__module__}.{getattr(function, '__qualname__', function)}"
 
     @property
+    def home(self) -> str:
+        """The module of the function."""
+        return self._function.__module__
+
+    @property
     def is_builtin(self) -> bool:
         """Whether the function is fastprof's own."""
-        return self._function.__module__.startswith(f"{__package__}.")
+        return self.home.startswith(f"{__package__}.")
 
     @property
     def formula(self) -> Formula:

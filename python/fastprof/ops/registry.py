@@ -297,18 +297,22 @@ def _registered(key: tuple[str, str]) -> Entry | None:
 
 
 def _entry(call: Call) -> Entry | None:
+    return _registered(_key(call))
+
+
+def _key(call: Call) -> tuple[str, str]:
+    """What the operator is registered as, if it has a formula; imports none."""
     if call.mod in MODULES:
-        return _registered((TORCH, call.op))
+        return TORCH, call.op
     if call.mod.startswith(_OPS):  # Python calls of operators
         namespace = call.mod.removeprefix(_OPS)
-        return _registered((ATEN, call.op if namespace == ATEN else f"{namespace}::{call.op}"))
-    name = call.op.split(".", 1)[0] if call.mod == ATEN else call.op  # without the overload
-    entry = _registered((call.mod, name))
-    if entry is None and call.mod == ATEN and _TRITON.match(name):
-        return _registered((ATEN, "triton"))  # a kernel name from torch.compile
-    if entry is None and call.mod != ATEN:
-        return _registered(_key_of_generated(f"{call.mod}::{name.split('.', 1)[0]}"))
-    return entry
+        return ATEN, call.op if namespace == ATEN else f"{namespace}::{call.op}"
+    key = call.mod, call.op.split(".", 1)[0] if call.mod == ATEN else call.op  # no overload
+    if key in _entries or key[1] in _modules().get(key[0], ()):
+        return key
+    if call.mod != ATEN:
+        return _key_of_generated(f"{call.mod}::{call.op.split('.', 1)[0]}")
+    return (ATEN, "triton") if _TRITON.match(key[1]) else key  # a kernel name of torch.compile
 
 
 @lru_cache(maxsize=4096)
@@ -325,6 +329,15 @@ def find(call: Call) -> Formula | None:
     """The formula of the called operator, or None."""
     entry = _entry(call)
     return None if entry is None else entry.formula
+
+
+def home_of(call: Call) -> str | None:
+    """The module of the formula that `find` returns; None if there is none. Imports none."""
+    key = _key(call)
+    if key in _entries:
+        return _entries[key].declared.home
+    module = _modules().get(key[0], {}).get(key[1])
+    return None if module is None else f"fastprof.ops.{module}"
 
 
 def repeat_of(call: Call) -> Repeat:

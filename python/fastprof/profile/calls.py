@@ -31,7 +31,6 @@ from fastprof.model.columns import Values
 from fastprof.model.markers import Kind, Meaning, op_name
 from fastprof.model.trace import Trace
 from fastprof.ops.cost import add_known
-from fastprof.ops.formula import Formula
 from fastprof.ops.tensor import canonical_type
 from fastprof.profile.call_results import CallKinds, InferredResults, infer_results, with_batches
 from fastprof.profile.callpath.attribution import Attribution
@@ -231,7 +230,7 @@ def _rank(m: Meaning) -> int:
         return 0
     if m.kind == Kind.ARGUMENT:
         return 1
-    if m.call is not None and ops.find(m.call) is not None:
+    if m.call is not None and ops.home_of(m.call) is not None:
         return 2  # of unknown shapes
     if m.kind != Kind.TORCH:
         return _path.NO_RANK
@@ -264,14 +263,14 @@ def cost_bits(
         return _calls.UNKNOWN_BACKWARD
     work = ops.work(call, "fprop") if has_arguments else None
     backward = ops.work(call, "bprop") if has_arguments and has_backward else None
-    formula = ops.find(call)
+    home = ops.home_of(call)
     bits = (
         _calls.GRADIENT * gradient
         | _calls.UNKNOWN_BACKWARD * (backward is None)
-        | _calls.FORMULA * (formula is not None)
+        | _calls.FORMULA * (home is not None)
     )
     if work is None:
-        return bits | _calls.FAMILY * _is_of_family(formula)
+        return bits | _calls.FAMILY * (home is not None and home.startswith(_FAMILY_MODULES))
     mains = [part.kernels for part in work.parts if part.role != "bias"]
     family = bool(mains) and all(kernels and kernels <= FAMILY_KERNELS for kernels in mains)
     return (
@@ -288,10 +287,6 @@ def cost_bits(
 def is_complete(call: Call | None) -> bool:
     """False for a single gradient of a convolution: the enclosing operator has all sizes."""
     return call is not None and _ONE_GRADIENT.search(call.op) is None
-
-
-def _is_of_family(formula: Formula | None) -> bool:
-    return formula is not None and formula.function.__module__.startswith(_FAMILY_MODULES)
 
 
 def _has_others(work: ops.Work | None) -> bool:
