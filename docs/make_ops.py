@@ -47,7 +47,7 @@ def index() -> str:
         lines.setdefault((module.removeprefix(prefix), space), []).append(name)
     text = [" ".join([*key, *names]) for key, names in lines.items()]
     text += [
-        " ".join([PATTERN, pattern.pattern, *key]) for pattern, key in registry.GENERATED.items()
+        " ".join([PATTERN, pattern, *key]) for pattern, key in registry.GENERATED.items()
     ]
     return "\n".join([HEAD, *text, ""])
 

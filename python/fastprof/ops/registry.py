@@ -58,14 +58,14 @@ def keys() -> list[tuple[str, str]]:
 
 
 @cache
-def generated_names(namespace: str) -> dict[re.Pattern[str], tuple[str, str]]:
+def generated_names(namespace: str) -> dict[str, tuple[str, str]]:
     """Expressions for names of code generators, and the operator whose formula they have.
 
-    namespace : of the names; those of another are not compiled
+    namespace : of the names; those of another are left out
     """
     lines = [line.split(" ") for line in _lines() if line.startswith(PATTERN)]
     return {
-        re.compile(pattern): (space, name)
+        pattern: (space, name)
         for _, pattern, space, name in lines
         if re.fullmatch(pattern.partition("::")[0], namespace)
     }
@@ -117,7 +117,7 @@ _IN_ORDER: Final = "(*)"
 
 
 _entries: dict[tuple[str, str], Entry] = {}
-GENERATED: Final[dict[re.Pattern[str], tuple[str, str]]] = {}  # what imported modules assign
+GENERATED: Final[dict[str, tuple[str, str]]] = {}  # what imported modules assign
 DIRECTIONS: Final = frozenset({"fprop", "bprop"})
 _answers: Final[dict[str, dict[str, Work | str]]] = {direction: {} for direction in DIRECTIONS}
 _MOST_ANSWERS: Final = 1 << 15
@@ -278,7 +278,7 @@ def generated(pattern: str, name: str) -> None:
         The operator with the formula and signatures, with its namespace.
     """
     space, _, op_name = name.rpartition("::")
-    GENERATED[re.compile(pattern)] = (space, op_name)
+    GENERATED[pattern] = (space, op_name)
     _key_of_generated.cache_clear()
 
 
@@ -320,7 +320,7 @@ def _key_of_generated(whole: str) -> tuple[str, str]:
     keys = (
         key
         for pattern, key in {**generated_names(whole.partition("::")[0]), **GENERATED}.items()
-        if pattern.fullmatch(whole)
+        if re.fullmatch(pattern, whole)
     )
     return next(keys, ("", ""))
 
