@@ -155,7 +155,7 @@ def _compiled(cls: type, fields: tuple[Field[Any], ...]) -> Callable[..., None]:
     """
     known: dict[str, Any] = {"_store": _store, "_missing": MISSING}
     parameters, body = ["_self"], []
-    for i, field in enumerate(sorted(fields, key=lambda field: field.kw_only)):
+    for i, field in enumerate(sorted(fields, key=lambda field: field.kw_only is True)):
         if field.kw_only and "*" not in parameters:
             parameters.append("*")
         name = value = field.name
@@ -172,7 +172,7 @@ def _compiled(cls: type, fields: tuple[Field[Any], ...]) -> Callable[..., None]:
     if hasattr(cls, "__post_init__"):
         body.append("    _self.__post_init__()\n")
     text = f"def __init__({', '.join(parameters)}):\n{''.join(body) or '    pass'}"
-    exec(text, known)  # noqa: S102
+    exec(text, known)
     result: Callable[..., None] = known["__init__"]
     result.__qualname__ = f"{cls.__qualname__}.__init__"
     return result

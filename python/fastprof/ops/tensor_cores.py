@@ -152,7 +152,7 @@ _OF_OTHERS: Final = tuple(None if name == "int8" else name for name in COMPUTE_T
 
 def _first(patterns: tuple[_TypeOfNames, ...], name: str) -> str | None:
     for result, words, pattern in patterns:
-        if any([word in name for word in words]) and pattern.search(name):
+        if any(word in name for word in words) and pattern.search(name):
             return result
     return None
 

@@ -146,7 +146,8 @@ def _found(
     wanted = np.append(attribution.around_work, np.ones(n_new, bool))
     in_forward = attribution.around_forward
     in_forward = np.append(in_forward, np.full(n_new, in_forward.any()))
-    bits, ranks = np.zeros(len(meanings), np.uint16), np.full(len(meanings), _path.NO_RANK, np.uint8)
+    bits = np.zeros(len(meanings), np.uint16)
+    ranks = np.full(len(meanings), _path.NO_RANK, np.uint8)
     calls: list[Call | None] = [None] * len(meanings)
     flops: list[int | None] = [None] * len(meanings)
     # In one loop, as registry.work keeps some thousands of calls.
@@ -358,7 +359,7 @@ def _outside_nodes(meanings: list[Meaning], parent: Int32, label_of_frame: Int32
     gradient to shape and type of the input, as for a broadcast bias. If the node itself was not
     recorded, all work of the engine counts as the node's. None if the engine has no ranges.
     """
-    if not any([m.evaluates for m in meanings]):
+    if not any(m.evaluates for m in meanings):
         return None
     bits = [
         _calls.ENGINE * m.evaluates

@@ -260,7 +260,7 @@ class _Lines:
 
     def has(self, words: Iterable[str]) -> bool:
         """Whether any name contains any of some words in lower case."""
-        return any([word in self.lower for word in words])
+        return any(word in self.lower for word in words)
 
 
 def _hit(what: str, pattern: str, lines: _Lines, words: tuple[str, ...]) -> str:

@@ -274,7 +274,7 @@ def compilation(profile: ProfileData) -> ThreadEvents:
 
 def _compiles(meaning: Meaning) -> bool:
     name, is_user = meaning.name, meaning.kind == Kind.USER
-    if any([word in name for word in _COMPILING]) and _COMPILATION.fullmatch(name):
+    if any(word in name for word in _COMPILING) and _COMPILATION.fullmatch(name):
         return True
     return is_user and _NAMED_SO.fullmatch(name) is not None
 

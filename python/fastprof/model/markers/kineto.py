@@ -308,7 +308,7 @@ def n_before(name: str, types: Sequence[Any]) -> int:
 
 def _fits(form: str, types: Sequence[Any]) -> bool:
     return len(form) == len(types) and all(
-        [_is_tensor(type_) for kind, type_ in zip(form, types, strict=True) if kind in _TENSORS]
+        _is_tensor(type_) for kind, type_ in zip(form, types, strict=True) if kind in _TENSORS
     )
 
 
