@@ -114,7 +114,11 @@ class Declaration:
             inner, given = function.func, function.keywords
         try:
             parameters = dict(inspect.signature(function).parameters)
-            hints = _evaluated(inner) if self.is_builtin else get_type_hints(inner)
+            # In a third of the time of `get_type_hints`, which converts more than needed here.
+            is_plain = self.is_builtin and inspect.isfunction(inner)
+            hints = (
+                inspect.get_annotations(inner, eval_str=True) if is_plain else get_type_hints(inner)
+            )
         except (NameError, TypeError, ValueError) as error:
             raise OpError(f"{self}: cannot read its Python signature: {error}") from None
         asked = _asked(parameters, AROUND | {READ} if self.is_builtin else AROUND) - given.keys()
@@ -161,15 +165,6 @@ class Entry:
     def signatures(self) -> tuple[Signature, ...]:
         """The operator's signatures; raises OpError, see `Declaration`."""
         return tuple(self.declared.signature(text) for text in self._texts)
-
-
-def _evaluated(function: Callable[..., Any]) -> dict[str, Any]:
-    """The annotations of a function of fastprof, in a fifth of the time of `get_type_hints`."""
-    known = function.__globals__
-    return {
-        key: eval(hint, known) if isinstance(hint, str) else hint
-        for key, hint in function.__annotations__.items()
-    }
 
 
 def _asked(parameters: dict[str, inspect.Parameter], special: frozenset[str]) -> frozenset[str]:

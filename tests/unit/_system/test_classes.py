@@ -23,11 +23,6 @@ OPTIONS = [PLAIN, FROZEN, SLOTS, IDENTITY]
 MAKERS: list[Callable[..., Any]] = [dataclasses.dataclass, classes.dataclass]
 
 
-@pytest.fixture(params=[64, 1], ids=["few objects", "many"], autouse=True)
-def _objects_until_a_method_is_compiled(request: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(classes, "_MANY", request.param)
-
-
 def point(maker: Callable[..., Any], options: dict[str, Any]) -> Any:
     @maker(**options)
     class Point:
@@ -221,19 +216,7 @@ def test_named_tuples_are_those_of_the_standard_library() -> None:
         OwnPair(1).c = 2  # type: ignore[attr-defined]
 
 
-def test_a_method_is_compiled_for_many_objects_only() -> None:
-    made = point(classes.dataclass, SLOTS)
-    few = made.__init__.__code__.co_filename
-    objects = [made(1, tags=["a"]) for _ in range(100)]
-    assert few == classes.__file__ != made.__init__.__code__.co_filename
-    assert objects == [made(x=1, y=0.5, tags=["a"])] * 100
-    assert made(1).tags is not made(1).tags
-    for arguments in ((), (1, 2, [], 0, "", 3)):
-        with pytest.raises(TypeError):
-            made(*arguments)
-
-
-def test_no_method_is_compiled_at_once() -> None:
+def test_no_method_is_compiled() -> None:
     methods = [each for each in vars(Derived).values() if inspect.isfunction(each)]
     assert len(methods) == 6
     assert {each.__code__.co_filename for each in methods} == {classes.__file__}
