@@ -263,7 +263,11 @@ def compilation(profile: ProfileData) -> ThreadEvents:
       a kernel of Numba: since the thread last launched, copied or waited, in the innermost range.
     """
     ranges, api = profile.ranges, profile.api
-    fits = np.array([_compiles(meaning) for meaning in ranges.meanings], bool)
+    names = [meaning.name for meaning in ranges.meanings]
+    possible = {i for word in _COMPILING for i, name in enumerate(names) if word in name}
+    possible |= {i for i, meaning in enumerate(ranges.meanings) if meaning.kind == Kind.USER}
+    fits = np.zeros(len(names), bool)
+    fits[[i for i in possible if _compiles(ranges.meanings[i])]] = True
     own = where(fits, ranges.label)
     none = np.full(len(own), -1)
     of_ranges = ThreadEvents(ranges.thread[own], ranges.start[own], ranges.end[own], none)
@@ -273,10 +277,9 @@ def compilation(profile: ProfileData) -> ThreadEvents:
 
 
 def _compiles(meaning: Meaning) -> bool:
-    name, is_user = meaning.name, meaning.kind == Kind.USER
-    if any(word in name for word in _COMPILING) and _COMPILATION.fullmatch(name):
-        return True
-    return is_user and _NAMED_SO.fullmatch(name) is not None
+    is_user = meaning.kind == Kind.USER
+    name = meaning.name
+    return bool(_COMPILATION.fullmatch(name) or (is_user and _NAMED_SO.fullmatch(name)))
 
 
 def _before(profile: ProfileData, compiling: Int64) -> ThreadEvents:
