@@ -98,7 +98,7 @@ class Attribution:
     def around_forward(self) -> Bools:
         """[labels] Whether a range of this label is around the forward call of a backward range."""
         forward = self.meaning_of_frame
-        return self._around(forward[forward != np.arange(len(forward))])
+        return self._around(forward[forward != np.arange(len(forward), dtype=np.int32)])
 
     @computed_once
     def around_work(self) -> Bools:
