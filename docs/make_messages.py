@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -65,6 +66,7 @@ def _name(call: ast.Call) -> str:
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
+@cache
 def messages() -> dict[str, list[str]]:
     """The messages of each topic, in alphabetical order; those without a word are left out."""
     found: dict[str, set[str]] = {topic: set() for topic in TOPICS.values()}

@@ -7,6 +7,7 @@ marked `every_trace` run on all.
 import gc
 import zlib
 from collections import defaultdict
+from functools import cache
 
 import pytest
 
@@ -55,6 +56,7 @@ def _largest_first(path):
     return -_size(path), path
 
 
+@cache
 def _size(path):
     file = data_dir() and data_dir() / path
     return file.stat().st_size if path and file and file.is_file() else 0

@@ -24,6 +24,8 @@ from support.waiting import PATIENCE
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # others would not be forked
 COMPILER = "torch._inductor.compile_fx"  # uses a GPU, which forks then cannot
 GPUS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
+# Before a program in a fork: begins what the sitecustomize of `fastprof run` begins elsewhere.
+BEGIN = "from fastprof.annotate.program.begin import begin\nbegin()\n"
 _codes: list[int] = []  # with which the program ends
 
 

@@ -166,8 +166,10 @@ def _parsed(given: list[str]) -> argparse.Namespace:
         given = [*given[1:2], "--help"]
     load_reports(given, COMMANDS)
     if names_file(given, COMMANDS):
-        given.insert(0, "ranks" if names_ranks(given) else "overview")
-    command = first_word(given)
+        given.insert(0, "ranks" if names_ranks(given, COMMANDS) else "overview")
+    command = first_word(given, COMMANDS)
+    if command and given[0] != command:  # options before it
+        given.insert(0, given.pop(given.index(command)))
     if not given:
         parser(given).error("no command and no FILE; fastprof FILE is the first look at a trace")
     if command and command not in (*names(), *COMMANDS):

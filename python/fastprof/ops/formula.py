@@ -10,10 +10,10 @@ from typing import Any, Final
 from fastprof._system.classes import dataclass
 from fastprof.model.call import UNKNOWN, Arg, Call, Tensor
 from fastprof.ops.cost import CannotModel, Cost, Part, Work
+from fastprof.ops.dtypes import Dtype
 from fastprof.ops.out_forms import without_results
 from fastprof.ops.parameters import checked, convert, members, shown, tensors_text
 from fastprof.ops.signature import Signature
-from fastprof.ops.tensor import Dtype
 
 
 def misfit(signatures: Iterable[Signature], args: Iterable[Arg]) -> str:

@@ -12,9 +12,10 @@ from typing import Final
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import Dims, axes
 from fastprof.ops.cost import Answer, CannotModel, Cost
+from fastprof.ops.dtypes import canonical_type
 from fastprof.ops.parameters import Flag, Int
 from fastprof.ops.registry import operators
-from fastprof.ops.tensor import canonical_type, elements, moved, texts
+from fastprof.ops.tensor import elements, moved, texts
 
 _COMPLEX: Final = {"float16": "complex32", "float32": "complex64", "float64": "complex128"}
 _REAL: Final = {name: real for real, name in _COMPLEX.items()}

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias, Union, get_args, get_origin
 
 from fastprof.model.call import UNKNOWN, Call, Tensor, Unknown
 from fastprof.ops.cost import CannotModel
-from fastprof.ops.tensor import canonical_type
+from fastprof.ops.dtypes import canonical_type
 
 Ints: TypeAlias = int | tuple[int, ...]
 # Values that a capture may not record.

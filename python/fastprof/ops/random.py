@@ -7,11 +7,12 @@ from typing import Final, TypeAlias
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, SQUARE_ROOT, TRIGONOMETRIC
 from fastprof.ops.cost import Answer, CannotModel, Cost
+from fastprof.ops.dtypes import Dtype, chosen, result_type
 from fastprof.ops.movement.copies import More
 from fastprof.ops.parameters import Flag, Ints, Number
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
-from fastprof.ops.tensor import Dtype, broadcast, chosen, elements, fresh, moved, result_type, texts
+from fastprof.ops.tensor import broadcast, elements, fresh, moved, texts
 
 # One number from the generator: PyProf's estimate for randperm. (Its 5 for dropout include a
 # comparison and a scaling.)
@@ -127,29 +128,25 @@ def normal(
     return Cost(elements(shape) * NORMAL, moved(*given, output)), texts(*given)
 
 
-@operators("""
+def _drawn(x: Tensor, p: Tensor | Number | Unknown | None = None, *, in_place: bool) -> Answer:
+    probabilities = x if p is None and not in_place else p
+    read = probabilities if isinstance(probabilities, Tensor) else None
+    return Cost(elements(x.shape) * (RANDOM + 1), moved(read, fresh(x))), texts(x)
+
+
+table_row("""
     Zeros and ones with probabilities x or p, in a new tensor of x's size.
     FLOPs: 4 for each (random number 3, compared).
     Bytes: the probabilities read (x, or p if it is a tensor), the result written.
     (x, p, ...): bernoulli
-""")
-def bernoulli(x: Tensor, p: Tensor | Number | Unknown | None = None) -> Answer:
-    return _drawn(x, x if p is None else p)
+""")(_drawn, in_place=False)
 
-
-@operators("""
+table_row("""
     x filled with zeros and ones with probability p, by default one half.
     FLOPs: 4 for each (random number 3, compared).
     Bytes: p read if it is a tensor; x written.
     (x, p, ...): bernoulli_
-""")
-def bernoulli_in_place(x: Tensor, p: Tensor | Number | Unknown | None = None) -> Answer:
-    return _drawn(x, p)
-
-
-def _drawn(x: Tensor, probabilities: Tensor | Number | Unknown | None) -> Answer:
-    read = probabilities if isinstance(probabilities, Tensor) else None
-    return Cost(elements(x.shape) * (RANDOM + 1), moved(read, fresh(x))), texts(x)
+""")(_drawn, in_place=True)
 
 
 @operators("""

@@ -13,8 +13,8 @@ from typing import Final
 
 from fastprof._system.regex import regex
 from fastprof.model.call import Call, Tensor
+from fastprof.ops.dtypes import canonical_type, item_size, short_type
 from fastprof.ops.kernels import classify
-from fastprof.ops.tensor import canonical_type, item_size, short_type
 
 COMPUTE_TYPES: Final = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8")
 """All types, in the order of the columns of `of_name`."""

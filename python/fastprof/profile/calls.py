@@ -31,7 +31,7 @@ from fastprof.model.columns import Values
 from fastprof.model.markers import Kind, Meaning, op_name
 from fastprof.model.trace import Trace
 from fastprof.ops.cost import add_known
-from fastprof.ops.tensor import canonical_type
+from fastprof.ops.dtypes import canonical_type
 from fastprof.profile.call_results import CallKinds, InferredResults, infer_results, with_batches
 from fastprof.profile.callpath.attribution import Attribution
 

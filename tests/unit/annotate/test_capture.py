@@ -152,7 +152,7 @@ def test_steps_after_the_end_are_harmless_and_a_capture_may_be_used_again():
 def test_a_loop_that_ends_before_the_recording_says_that_nothing_was_captured(tmp_path):
     with pytest.warns(RuntimeWarning) as told:
         cap = loop(fastprof.capture(backend="torch"), 4)
-    (warning,) = told
+    (warning,) = [each for each in told if each.category is RuntimeWarning]  # torch may warn, once
     assert str(warning.message) == (
         "fastprof.capture: nothing was captured: expected 13 calls of step(), found 4 "
         "(wait=10, warmup=2, active=1)"

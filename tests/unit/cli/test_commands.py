@@ -170,9 +170,17 @@ def test_options_may_come_before_and_after_the_file(trace, folder):
     assert report("prof", trace, "--csv", "-c", "idx,sil") == expected
     assert report("prof", "--csv", trace, "-c", "idx,sil") == expected
     assert report("prof", trace, "--columns=idx,sil", "--csv") == expected
+    assert report("-c", "idx,sil", "--csv", "prof", trace) == expected
     for words in (["-o", folder / "a", trace], [trace, "-o", folder / "b"]):
         assert report("parse", "--format", "jsonl", *words) == ""
     assert (folder / "a").read_bytes() == (folder / "b").read_bytes() != b""
+
+
+def test_options_may_come_before_a_file_in_place_of_a_command(trace, tmp_path):
+    assert report("-w", "90", trace) == report("overview", "-w", "90", trace)
+    missing = tmp_path / "missing.sqlite"
+    assert b"missing.sqlite: no such file" in run("-w", "90", missing).stderr
+    assert b"unknown command 'overviw'" in run("-w", "90", "overviw").stderr
 
 
 @pytest.mark.parametrize(

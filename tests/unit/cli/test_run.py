@@ -19,7 +19,7 @@ from fastprof.runs.facts import VARIABLE, Settings, from_environment
 from fastprof.runs.launch import program_name, python_command
 from fastprof.runs.nsys import nsys_command
 from fastprof.runs.problems import problems_of
-from support import commands, gloo_crashes, processes
+from support import commands, gloo_crashes, processes, torch_server
 from support.hypothesis_profiles import IS_FULL, some
 from support.waiting import PATIENCE
 
@@ -140,8 +140,9 @@ while n_traces < 2 and time.monotonic() < end:
 
 def test_sigusr2_records_again_after_everything_was_undone(program, tmp_path):
     pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
+    words = torch_server.command(program(torch_server.BEGIN + AGAIN))
     command = subprocess.Popen(
-        [*RUN, "--backend", "torch", "--steps", "3:5", program(AGAIN)], cwd=tmp_path,
+        [*RUN, "--backend", "torch", "--steps", "3:5", "--", *words], cwd=tmp_path,
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     assert command.stdout is not None and command.stdout.readline() == b"recorded\n"

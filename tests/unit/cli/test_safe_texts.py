@@ -21,6 +21,8 @@ from support.every_command import Done, run_here
 from support.kineto_files import KinetoFile
 from support.memory_snapshots import Snapshot, frames
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
 )

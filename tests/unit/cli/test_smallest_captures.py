@@ -12,6 +12,7 @@ from support.every_command import problem, run_here
 from support.hypothesis_profiles import IS_FULL
 from support.smallest_captures import captures
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
 # Without starting processes and without all reports at once, which take longest.
 QUICK = [name for name in every_command.commands() if name not in ("batch", "report", "export")]
 SHARE = 4 if IS_FULL else 12  # a command runs on one in SHARE captures

@@ -278,28 +278,33 @@ def test_a_file_that_changes_is_read_again_and_one_that_is_gone_is_an_error(fold
     assert "no such file below" in failure(gone)
 
 
-def test_two_clients_of_one_server_over_http(folder):
+@pytest.fixture(scope="module")
+def url(folder):
+    """The address of a server over HTTP."""
+    with over_http(folder) as url:
+        yield url
+
+
+def test_two_clients_of_one_server_over_http(url):
     async def first(client):
         return [await client.call_tool("overview", {"file": f"net{i}.sqlite"}) for i in (1, 2, 1)]
 
     async def second(client):
         return [await client.call_tool("find", {"file": f"net{i}.sqlite"}) for i in (2, 1, 2)]
 
-    with over_http(folder) as url:
-        answers = talk_over_http(url, first, second)
-        opened = talk_over_http(url, lambda client: client.call_tool("info", {}))
+    answers = talk_over_http(url, first, second)
+    opened = talk_over_http(url, lambda client: client.call_tool("info", {}))
     assert not any(result.is_error for results in answers for result in results)
     files = opened[0].structured_content["open"]
     assert sorted(os.path.basename(path) for path in files) == ["net1.sqlite", "net2.sqlite"]
 
 
-def test_http_refuses_other_hosts_and_origins(folder):
+def test_http_refuses_other_hosts_and_origins(url):
     httpx = pytest.importorskip("httpx2")
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     kinds = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-    with over_http(folder) as url:
-        for header in ({"Host": "example.org"}, {"Origin": "http://example.org"}):
-            assert httpx.post(url, json=body, headers=kinds | header).status_code in (403, 421)
+    for header in ({"Host": "example.org"}, {"Origin": "http://example.org"}):
+        assert httpx.post(url, json=body, headers=kinds | header).status_code in (403, 421)
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,14 @@ have no cost.
 
 import importlib
 import itertools
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fastprof.model.call import UNKNOWN, Arg, Call, Tensor
+from fastprof.model.call import Arg, Call, Tensor
 from fastprof.ops import Cost, why_unknown, work
+from unit.ops.ops_calls import aten, calls, python
 
 
 class Example(NamedTuple):
@@ -26,43 +26,6 @@ class Example(NamedTuple):
     bytes: int | None
     params: str | None = None
     direction: str = "fprop"
-
-
-def python(mod: str, op: str, *values: Any, **named: Any) -> Call:
-    """A Python call as in an argument marker."""
-    args = [Arg("", value) for value in values]
-    return Call(mod, op, (*args, *(Arg(name, value) for name, value in named.items())))
-
-
-def aten(name: str, *values: Any) -> Call:
-    """An operator of torch with all details of a trace; "aten::" is optional."""
-    space, _, op = name.rpartition("::")
-    return Call(space or "aten", op, tuple(Arg("", value) for value in values))
-
-
-def sizes(name: str, *shapes: tuple[int, ...]) -> Call:
-    """An operator of torch as in emit_nvtx: shapes only, () for non-tensors."""
-    return aten(name, *map(Tensor, shapes))
-
-
-def tensor(dtype: str, *shape: int) -> Tensor:
-    return Tensor(shape, dtype)
-
-
-def fp32(*shape: int) -> Tensor:
-    return Tensor(shape, "float32")
-
-
-def fp16(*shape: int) -> Tensor:
-    return Tensor(shape, "float16")
-
-
-def bf16(*shape: int) -> Tensor:
-    return Tensor(shape, "bfloat16")
-
-
-def int64(*shape: int) -> Tensor:
-    return Tensor(shape, "int64")
 
 
 def both(
@@ -79,35 +42,6 @@ def both(
         for name in names.split()
         for call in (python(mod, name, *values), aten(name, *values))
     ]
-
-
-_WORDS = {"_": UNKNOWN, "-": None, "true": True, "false": False}
-_DTYPES = {
-    "": None, "fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp8": "float8_e4m3fn",
-}  # fmt: skip
-
-
-def calls(table: str, values: Mapping[str, Any]) -> Iterator[Call]:
-    """The calls of a table, one a line: `name argument ...`, in the order of the schema.
-
-    A name of Python stands as `torch.nn.functional.linear`, one of torch as in `aten`. An argument
-    is a key of `values`, a tensor as fp32[2,3] (with its shape alone, [2,3]; what is no tensor in a
-    range, []), a number, true, false, - (none), _ (unknown), a text in quotes, or (a,b); a*3 stands
-    for three of it, *a for those of a list, and key=a names it. Operators with the same arguments
-    are one row: a|b.
-    """
-    for line in table.strip().splitlines():
-        names, *words = line.split()
-        arguments: list[Arg] = []
-        for word in words:
-            key, text, times = re.fullmatch(r"(?:(\w+)=)?(.+?)(?:\*(\d+))?", word).groups()
-            if text.startswith("*"):
-                arguments += [Arg("", each) for each in values[text[1:]]]
-            else:
-                arguments += [Arg(key or "", _value(text, values))] * int(times or 1)
-        for name in names.split("|"):
-            space, _, op = name.rpartition("::") if "::" in name else name.rpartition(".")
-            yield Call(space or "aten", op, tuple(arguments))
 
 
 def listed(
@@ -153,23 +87,6 @@ class Rows:
     def back(self, table: str, flops: int | None, moved: int | None) -> list[Example]:
         """The backward passes of a table."""
         return self(table, flops, moved, direction="bprop")
-
-
-def _value(text: str, values: Mapping[str, Any]) -> Any:
-    if text in values:
-        return values[text]
-    if text in _WORDS:
-        return _WORDS[text]
-    if text.startswith("("):
-        items = re.findall(r"(?:[^,()\[]|\([^()]*\)|\[[^]]*\])+", text[1:-1])
-        return tuple(_value(each, values) for each in items)
-    if text.startswith("'"):
-        return text.strip("'")
-    dtype, bracket, sizes = text.rstrip("]").partition("[")
-    if bracket:
-        shape = tuple(int(each) for each in sizes.split(",") if each)
-        return Tensor(shape, _DTYPES.get(dtype, dtype))
-    return int(text) if re.fullmatch(r"-?\d+", text) else float(text)
 
 
 def cost(call: Call, direction: str = "fprop") -> Cost:

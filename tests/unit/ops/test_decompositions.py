@@ -1,7 +1,8 @@
 """Decompositions of matrices: FLOPs by the usual leading terms, bytes by hand."""
 
 from fastprof.ops import work
-from unit.ops.ops_examples import Example, aten, fp32, python
+from unit.ops.ops_calls import aten, fp32, python
+from unit.ops.ops_examples import Example
 
 A, B, TALL = fp32(2, 30, 30), fp32(2, 30, 5), fp32(2, 40, 30)
 N3, ONE = 30**3, 4 * 1800

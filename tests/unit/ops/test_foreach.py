@@ -2,7 +2,8 @@
 
 from fastprof.model.call import UNKNOWN, Tensor
 from fastprof.ops import work
-from unit.ops.ops_examples import Example, aten, bf16, cost, fp32, python, sizes
+from unit.ops.ops_calls import aten, bf16, fp32, python, sizes
+from unit.ops.ops_examples import Example, cost
 
 A, B, W = fp32(4, 2), fp32(6), fp32(6, 1)
 N = 4 * 2 + 6  # elements of A and B

@@ -4,7 +4,8 @@ import pytest
 
 from fastprof.model.call import UNKNOWN, Call
 from fastprof.ops import Cost, work
-from unit.ops.ops_examples import Example, aten, fp32, tensor
+from unit.ops.ops_calls import aten, fp32, tensor
+from unit.ops.ops_examples import Example
 
 X, Z = fp32(3, 8, 16), tensor("complex64", 3, 8, 9)
 # Transforms of 16 points: 24 of them, 2.5 * 16 * 4 for real ones.

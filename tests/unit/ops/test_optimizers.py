@@ -3,18 +3,8 @@
 import pytest
 
 from fastprof.model.call import UNKNOWN
-from unit.ops.ops_examples import (
-    Example,
-    aten,
-    bf16,
-    cost,
-    fp16,
-    fp32,
-    listed,
-    python,
-    sizes,
-    tensor,
-)
+from unit.ops.ops_calls import aten, bf16, fp16, fp32, python, sizes, tensor
+from unit.ops.ops_examples import Example, cost, listed
 
 A, B = fp32(4, 2), fp32(6)
 P = (A, B)

@@ -7,7 +7,7 @@ import pytest
 from fastprof.model.call import Arg, Call, Tensor
 from fastprof.ops import has_model, out_forms, work
 from support.hypothesis_profiles import IS_FULL
-from unit.ops.ops_examples import aten, bf16, fp32, sizes
+from unit.ops.ops_calls import aten, bf16, fp32, sizes
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
 from unit.ops.ops_examples import all_examples  # noqa: E402

@@ -2,18 +2,8 @@
 
 from fastprof.model.call import UNKNOWN
 from fastprof.ops import work
-from unit.ops.ops_examples import (
-    Example,
-    aten,
-    both,
-    cost,
-    fp16,
-    fp32,
-    int64,
-    python,
-    sizes,
-    tensor,
-)
+from unit.ops.ops_calls import aten, fp16, fp32, int64, python, sizes, tensor
+from unit.ops.ops_examples import Example, both, cost
 
 F = "torch.nn.functional"
 X = fp32(2, 3, 4, 5)

@@ -2,7 +2,8 @@
 
 from fastprof.model.call import Tensor
 from fastprof.ops import work
-from unit.ops.ops_examples import Rows, aten, fp32, int64, python, sizes, tensor
+from unit.ops.ops_calls import aten, fp32, int64, python, sizes, tensor
+from unit.ops.ops_examples import Rows
 
 
 def _torch(op, *values):

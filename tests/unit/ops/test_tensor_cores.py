@@ -13,7 +13,7 @@ from fastprof.ops.tensor_cores import (
     why_not,
 )
 from support.expressions import alternatives
-from unit.ops.ops_examples import aten, fp16, fp32
+from unit.ops.ops_calls import aten, fp16, fp32
 
 MATMUL, CUDNN = "torch.set_float32_matmul_precision('high')", "torch.backends.cudnn.allow_tf32"
 

@@ -13,7 +13,8 @@ from fastprof.ops import work
 from fastprof.ops.triton import flops_of_an_element, read_name
 from support.hypothesis_profiles import examples
 from support.real_data import real
-from unit.ops.ops_examples import Example, aten, bf16, cost, fp32, int64, sizes
+from unit.ops.ops_calls import aten, bf16, fp32, int64, sizes
+from unit.ops.ops_examples import Example, cost
 
 X, W = bf16(8, 4096, 2048), bf16(2048)
 

@@ -5,7 +5,6 @@ import os
 import random
 import re
 import shlex
-import sys
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -13,6 +12,7 @@ import pytest
 
 from fastprof.analysis.diff import store
 from support import processes
+from support.commands import forked
 from support.training_files import Work, call, kineto
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for i, (name, ns) in enumerate((("a.json", 90_000), ("b.json", 90_000), ("slow.json", 99_000))):
         kineto(folder / name, steps(ns, i))
     (folder / HOSTILE).write_bytes((folder / "a.json").read_bytes())
-    command = shlex.join([sys.executable, "-m", "fastprof"])
+    command = shlex.join(forked())
     (folder / "fastprof").write_text(f'#!/bin/sh\nexec {command} "$@"\n')
     (folder / "fastprof").chmod(0o755)
     return folder

@@ -98,8 +98,16 @@ def test_what_a_document_shows_runs(folder: Path, line: str) -> None:
     assert "Traceback" not in done.stderr, done.stderr
 
 
+@pytest.fixture(scope="module")
+def command_line() -> argparse.ArgumentParser:
+    """The parser of all commands, which takes longer to build than to parse a line."""
+    return parser()
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.text)
-def test_what_a_document_shows_is_understood(command: Command) -> None:
+def test_what_a_document_shows_is_understood(
+    command: Command, command_line: argparse.ArgumentParser
+) -> None:
     for words in calls_of_fastprof(command.text):
         if "--help" in words or "-h" in words or "--version" in words:
             continue
@@ -107,7 +115,7 @@ def test_what_a_document_shows_is_understood(command: Command) -> None:
             words = ["overview", *words]
         if words[0].endswith("/"):  # fastprof DIR
             words = ["ranks", *words]
-        parser().parse_args(words)  # or SystemExit
+        command_line.parse_args(words)  # or SystemExit
 
 
 def test_what_is_not_run_is_shown_somewhere() -> None:
@@ -115,7 +123,7 @@ def test_what_is_not_run_is_shown_somewhere() -> None:
     assert [what for what in NOT_RUN if what not in shown] == []
 
 
-def test_every_option_has_help_and_an_example() -> None:
+def test_every_option_has_help_and_an_example(command_line: argparse.ArgumentParser) -> None:
     shown: dict[str, set[str]] = {}
     for command in COMMANDS:
         for words in calls_of_fastprof(command.text):
@@ -126,7 +134,7 @@ def test_every_option_has_help_and_an_example() -> None:
     of_reports = set().union(*(shown.get(name, set()) for name in all_reports()))
     shown |= dict.fromkeys(all_reports(), of_reports)
     shown["diff"] |= of_reports
-    for name, command_parser in subcommands(parser()).items():
+    for name, command_parser in subcommands(command_line).items():
         for action in command_parser._actions:
             assert action.help or action.choices, f"fastprof {name}: {action.dest} has no help"
             if not action.option_strings or "-h" in action.option_strings:

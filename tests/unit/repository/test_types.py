@@ -4,8 +4,6 @@ import inspect
 import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import FunctionType
@@ -19,7 +17,7 @@ from fastprof.analysis.roofline.columns import ROOFS
 from fastprof.api import report_options
 from fastprof.api.profile import Profile
 from fastprof.exports.registry import FORMATS
-from support.waiting import PATIENCE
+from support import processes
 
 pytest.importorskip("mypy", reason="mypy is not installed: pip install '.[test]'")
 
@@ -115,53 +113,43 @@ def public_uses() -> dict[str, str]:
     return uses
 
 
+USES = {**WRONG, **public_uses()}
+
+
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache of mypy, with what `make lint` has left."""
-    folder = tmp_path_factory.mktemp("mypy") / "cache"
-    kept = ROOT / ".mypy_cache"
+def errors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[int, set[str]]]:
+    """The codes of the errors of mypy --strict by program and line, with what `make lint` knows."""
+    folder = tmp_path_factory.mktemp("mypy")
+    kept, cache = ROOT / ".mypy_cache", folder / "cache"
     if kept.is_dir():
-        shutil.copytree(kept, folder)
-    return folder
-
-
-def checked(cache: Path, program: Path) -> dict[int, set[str]]:
-    """The codes of the errors of mypy --strict on each line of a program."""
-    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(cache), str(program)]
-    done = subprocess.run(
-        command,
+        shutil.copytree(kept, cache)
+    programs = {"right.py": RIGHT, "wrong.py": "\n".join([RIGHT, *USES])}
+    for name, text in programs.items():
+        (folder / name).write_text(text)
+    done = processes.python(
+        *("-m", "mypy", "--strict", "--cache-dir", cache, *(folder / name for name in programs)),
         env=os.environ | {"MYPYPATH": str(PACKAGE.parent)},
         cwd=ROOT,  # its settings leave torch out, which takes half a minute
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
     )
-    assert done.returncode in (0, 1), done.stderr
-    assert done.stderr == ""
-    codes: dict[int, set[str]] = {}
+    assert (done.returncode, done.stderr) == (1, "")
+    codes: dict[str, dict[int, set[str]]] = {name: {} for name in programs}
     for file, line, code in re.findall(r"^(.+?):(\d+): error: .*\[([\w-]+)\]$", done.stdout, re.M):
-        assert Path(file).name == program.name, done.stdout
-        codes.setdefault(int(line), set()).add(code)
-    assert bool(codes) == bool(done.returncode), done.stdout
+        assert Path(file).name in programs, done.stdout
+        codes[Path(file).name].setdefault(int(line), set()).add(code)
     return codes
 
 
-def test_right_programs_have_no_errors(cache: Path, tmp_path: Path) -> None:
-    program = tmp_path / "right.py"
-    program.write_text(RIGHT)
-    assert checked(cache, program) == {}
+def test_right_programs_have_no_errors(errors: dict[str, dict[int, set[str]]]) -> None:
+    assert errors["right.py"] == {}
 
 
-def test_wrong_uses_are_errors(cache: Path, tmp_path: Path) -> None:
-    uses = {**WRONG, **public_uses()}
-    assert len(uses) > 60
-    program = tmp_path / "wrong.py"
-    program.write_text("\n".join([RIGHT, *uses]))
-    found, first = checked(cache, program), RIGHT.count("\n") + 2
-    codes = {use: found.pop(first + i, set()) for i, use in enumerate(uses)}
+def test_wrong_uses_are_errors(errors: dict[str, dict[int, set[str]]]) -> None:
+    assert len(USES) > 60
+    found, first = dict(errors["wrong.py"]), RIGHT.count("\n") + 2
+    codes = {use: found.pop(first + i, set()) for i, use in enumerate(USES)}
     missed = {
         use: codes[use]
-        for use, code in uses.items()
+        for use, code in USES.items()
         if not any(re.fullmatch(code, each) for each in codes[use])
     }
     assert missed == {}

@@ -12,6 +12,7 @@ import pytest
 import fastprof
 from fastprof.errors import BadInputError
 from fastprof.runs.rocprof import find_rocprof, name_traces, no_trace, rocprof_command
+from support import processes, torch_server
 from support.rocprof_tool.rocprofv3 import HELP
 
 RUN = [sys.executable, "-m", "fastprof", "run", "--backend", "rocprof"]
@@ -28,6 +29,10 @@ def step():
     optimizer.step()
 for i in range(6):
     step()
+"""
+LOADED = """
+import ctypes, os
+ctypes.CDLL(os.environ["STAND_IN_LIBRARY"], ctypes.RTLD_GLOBAL)
 """
 
 
@@ -59,10 +64,19 @@ def run(tool, tmp_path, monkeypatch):
 
     def run_program(*options, source=TRAINING):
         (tmp_path / "program.py").write_text(source)
-        return subprocess.run(
-            [*RUN, *options, "program.py"], cwd=tmp_path, capture_output=True, text=True,
-            check=False, timeout=300, input="in",
-        )  # fmt: skip
+        return processes.ran([*RUN, *options, "program.py"], cwd=tmp_path, input="in")
+
+    return run_program
+
+
+@pytest.fixture
+def run_forked(run, tmp_path):
+    """As `run`, in a fork of a process that has imported torch, which loads the library itself."""
+
+    def run_program(*options, before=""):
+        (tmp_path / "program.py").write_text(f"{LOADED}{before}{torch_server.BEGIN}{TRAINING}")
+        words = [*RUN, *options, "--", *torch_server.command("program.py")]
+        return processes.ran(words, cwd=tmp_path)
 
     return run_program
 
@@ -92,14 +106,14 @@ def test_steps_layers_and_calls_are_recorded_in_a_database(run, tmp_path):
     assert {"linear", "relu"} <= {row["op"] for row in profile.rows()}
 
 
-def test_time_instead_of_steps_is_recorded_too(run, tmp_path):
-    done = run("--after", "0", "--for", "60")
+def test_time_instead_of_steps_is_recorded_too(run_forked, tmp_path):
+    done = run_forked("--after", "0", "--for", "60")
     assert done.returncode == 0, done.stderr
     assert (only_run(tmp_path)[0] / "trace.db").exists(), done.stderr
 
 
-def test_a_recording_that_leaves_no_file_is_told(run, tmp_path):
-    done = run("--steps", "2:4", source=f"import os\ndel os.environ['STAND_IN_LOG']{TRAINING}")
+def test_a_recording_that_leaves_no_file_is_told(run_forked, tmp_path):
+    done = run_forked("--steps", "2:4", before="del os.environ['STAND_IN_LOG']\n")
     assert done.returncode == 0, done.stderr
     assert not list(tmp_path.glob("fastprof-runs/*/trace*"))
     assert "rocprofv3 wrote no trace of the recorded process (it wrote no file)" in done.stderr
@@ -109,7 +123,7 @@ def test_no_rocprofv3_is_an_error(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("FASTPROF_ROCPROF", raising=False)
     assert find_rocprof() is None
-    done = subprocess.run([*RUN, "x.py"], capture_output=True, text=True, check=False)
+    done = processes.ran([*RUN, "x.py"])
     assert done.returncode == 2
     assert "--backend rocprof: no rocprofv3 on the PATH" in done.stderr
 
@@ -122,14 +136,12 @@ def test_no_rocprofv3_is_an_error(monkeypatch, tmp_path):
     ],
 )
 def test_options_of_other_backends_are_errors(tool, options, message):
-    done = subprocess.run([*RUN, *options, "x.py"], capture_output=True, text=True, check=False)
+    done = processes.ran([*RUN, *options, "x.py"])
     assert (done.returncode, message in done.stderr) == (2, True), done.stderr
 
 
 def test_a_program_that_is_not_there_is_an_error(tool, tmp_path):
-    done = subprocess.run(
-        [*RUN, "--", "./none"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = processes.ran([*RUN, "--", "./none"], cwd=tmp_path)
     assert done.returncode == 1
     assert "./none: cannot be started: No such file" in done.stderr
 

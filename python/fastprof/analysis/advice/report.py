@@ -303,10 +303,26 @@ def _opening(facts: Facts, plan: Plan) -> str:
         "",
     )
     if first is not None and first.ns >= _LARGE * step.ns:
+        told = told or _unexplained_idle(facts, step, least)
         if not told:
             return f"{_cause(facts, step, first.finding)} {_effect(facts, step, first)}"
-        return f"{told} Of the rest, {first.rule.id} saves most: about {_saved(step, first.ns)}."
+        most = "at most" if first.is_bound else "about"
+        return f"{told} Of the rest, {first.rule.id} saves most: {most} {_saved(step, first.ns)}."
     return told or _without_work(facts) or _close(facts, step)
+
+
+def _unexplained_idle(facts: Facts, step: Step, least: float) -> str:
+    """Idle time of more than `least` ns whose cause the file does not tell; "" if there is none."""
+    if not facts.has_times:
+        return ""
+    idle = step.ns - facts.times["busy_ns"]
+    if idle <= least:
+        return ""
+    try:
+        _ = facts.idle
+    except CannotJudge as reason:
+        return f"The GPU is idle {part_of_step(facts, idle, step)}; why is unknown: {reason}."
+    return ""
 
 
 def _cause(facts: Facts, step: Step, finding: Finding) -> str:

@@ -12,8 +12,8 @@ from fastprof.analysis.repro.assumed import assumed
 from fastprof.analysis.repro.values import LISTS, TEXTS, hints
 from fastprof.model.call import UNKNOWN, Arg, Call, Tensor
 from fastprof.model.markers.kineto import REQUIRED, forms_of
+from fastprof.ops.dtypes import canonical_type
 from fastprof.ops.registry import MODULES, find, repeat_of
-from fastprof.ops.tensor import canonical_type
 
 _QUANTISED: Final = frozenset({"quint8", "qint8", "qint32"})  # need a scale, which is not recorded
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from fastprof.analysis.advice.rules.tensor_cores import padded_size
 from fastprof.model.call import Arg, Call, Tensor
-from fastprof.ops.tensor import canonical_type, is_floating, item_size
+from fastprof.ops.dtypes import canonical_type, is_floating, item_size
 
 # The dimensions of the operands of products, counted from the last, by their names in params:
 # rows N, columns M, inner size K. Dimensions before them are batches.

@@ -21,8 +21,8 @@ from fastprof.analysis.repro.padding import (
     padded,
 )
 from fastprof.model.call import Arg, Call, Tensor
+from fastprof.ops.dtypes import canonical_type
 from fastprof.ops.registry import MODULES
-from fastprof.ops.tensor import canonical_type
 from fastprof.ops.tensor_cores import Fp32, fp32_unit
 
 # Settings: names that the script's function `setting` and `Repeated` know.

@@ -122,7 +122,7 @@ class Bounds(NamedTuple):
         max_seqlen_k=second, ...): flash_attn.flash_attn_interface.flash_attn_varlen_func
     (query, key, value, starts, other, first, second, third, fourth, ...):
         flash_attn|flashattn::_flash_attn_varlen_forward aten::FlashAttnVarlenFunc
-        torch_attn::_varlen_attn xformers_flash::flash_fwd xformers_flash3::flash_fwd
+        torch_attn::_varlen_attn xformers_flash|xformers_flash3::flash_fwd
     (other, query, key, value, starts, other, first, second, ...): torch_attn::_varlen_attn_out
 """)
 def sequences(operands: Operands, bounds: Bounds, *, direction: str) -> Work:
@@ -485,7 +485,7 @@ def scaled_dot_product_flash_attention_backward(
         longest_key, ...): flash_attn|flashattn::_flash_attn_varlen_backward
         xformers_flash::flash_bwd
     (_, gradient, query, key, value, other, other, starts, other, longest_query, longest_key,
-        ...): xformers_flash::flash_bwd xformers_flash3::flash_bwd
+        ...): xformers_flash|xformers_flash3::flash_bwd
 """)
 def flash_attention_backward(
     gradient: Tensor, operands: Operands, sequences: Sequences, mask_gradient: Flag | None = None

@@ -233,8 +233,7 @@ Splits = tuple[int, ...] | Unknown | None
     Bytes: inputs read, outputs of n times their size written; backward reversed.
 
     Unknown if it depends on the number of ranks and that is not recorded.
-    (tensors, group_size, _): _c10d_functional::all_gather_into_tensor
-        _c10d_functional_autograd::all_gather_into_tensor
+    (tensors, group_size, _): _c10d_functional|_c10d_functional_autograd::all_gather_into_tensor
     (tensors, group_size, _, out): _c10d_functional::all_gather_into_tensor_out
     (tensors*, group_size, _): _c10d_functional::all_gather_into_tensor_coalesced
     (tensors, _, _, group_size): c10d_functional::all_gather_into_tensor
@@ -259,8 +258,8 @@ def gathered(
     Bytes: inputs read, an n-th of their size written; backward reversed.
 
     Unknown if it depends on the number of ranks and that is not recorded.
-    (tensors, _, group_size, _): _c10d_functional::reduce_scatter_tensor
-        _c10d_functional_autograd::reduce_scatter_tensor
+    (tensors, _, group_size, _):
+        _c10d_functional|_c10d_functional_autograd::reduce_scatter_tensor
     (tensors, _, group_size, _, out): _c10d_functional::reduce_scatter_tensor_out
     (tensors*, _, group_size, _): _c10d_functional::reduce_scatter_tensor_coalesced
     (tensors, _, _, _, group_size): c10d_functional::reduce_scatter_tensor
@@ -298,8 +297,7 @@ table_row("""
 
     If the splits are not in the capture, the output's size and the bytes are unknown. Without
     splits it is the input's.
-    (tensor, splits, _, _): _c10d_functional::all_to_all_single
-        _c10d_functional_autograd::all_to_all_single
+    (tensor, splits, _, _): _c10d_functional|_c10d_functional_autograd::all_to_all_single
     (tensor, splits, ...): c10d_functional::all_to_all_single
 """)
 def all_to_all_single(tensor: Tensor, splits: Splits = None, *, direction: str) -> Answer:

@@ -18,8 +18,9 @@ from fastprof._system.classes import dataclass
 from fastprof._system.regex import regex
 from fastprof.model.call import Call, Tensor
 from fastprof.model.markers.collectives import Collective
+from fastprof.ops.dtypes import canonical_type, short_type
 from fastprof.ops.registry import arguments, home_of
-from fastprof.ops.tensor import byte_count, canonical_type, elements, short_type
+from fastprof.ops.tensor import byte_count, elements
 
 if TYPE_CHECKING:
     from fractions import Fraction

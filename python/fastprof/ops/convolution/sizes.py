@@ -14,8 +14,9 @@ from typing import Final, TypeAlias
 from fastprof._system.classes import NamedTuple, dataclass
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
+from fastprof.ops.dtypes import is_complex, result_type, short_type
 from fastprof.ops.parameters import Int, Ints
-from fastprof.ops.tensor import byte_count, fresh, is_complex, moved, result_type, short_type
+from fastprof.ops.tensor import byte_count, fresh, moved
 from fastprof.ops.tensor_cores import why_not
 
 

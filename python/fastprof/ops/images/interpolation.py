@@ -175,16 +175,12 @@ _register("_upsample_bicubic2d_aa", "bicubic", aligned=True, antialias=True)
 _register("_upsample_lanczos2d_aa", "lanczos", aligned=True, antialias=True)
 
 
-@operators("""
+table_row("""
     x[n, c, h, w] resized bilinearly.
     FLOPs: as interpolate.
     Bytes: as interpolate.
     (x, size, scale_factor): torch.upsample_bilinear aten::__upsample_bilinear
-""")
-def upsample_bilinear(
-    x: Tensor, size: Ints | Unknown | None = None, scale_factor: Scale = None, *, direction: str
-) -> Answer:
-    return interpolate(x, size, scale_factor, "bilinear", direction=direction)
+""")(interpolate, mode="bilinear")
 
 
 Size = Ints | Unknown
@@ -322,8 +318,8 @@ def _padded(x: Tensor, pads: Pads) -> tuple[Tensor, Tensor]:
     return fresh(x, tuple(read)), fresh(x, tuple(written))
 
 
-def _cost(x: Tensor, pads: Pads, repeats: bool, direction: str) -> Answer:
-    read, y = _padded(x, pads)
+def _cost(x: Tensor, pad: Pads, *, repeats: bool, direction: str) -> Answer:
+    read, y = _padded(x, pad)
     if direction == "fprop":
         whole = x if read.shape == x.shape else read
         return Cost(0, moved(whole, y)), texts(x)
@@ -343,32 +339,26 @@ def pad(x: Tensor, pad: Pads, mode: Mode = "constant", *, direction: str) -> Ans
     repeats = mode in _REPEATING
     if not repeats and mode not in _CONSTANT and not isinstance(mode, Unknown):
         raise CannotModel(f"unknown mode {mode!r}")
-    return _cost(x, pad, repeats, direction)
+    return _cost(x, pad, repeats=repeats, direction=direction)
 
 
-@operators("""
+table_row("""
     x padded with a constant.
     FLOPs: none.
     Bytes: x read (cropped by negative pads), y written. Backward reads dy without the border,
     writes dx.
     (x, pad, _): constant_pad_nd
-""")
-def constant_pad_nd(x: Tensor, pad: Pads, *, direction: str) -> Answer:
-    return _cost(x, pad, False, direction)
+""")(_cost, repeats=False)
 
-
-@operators("""
+table_row("""
     x padded with its own elements: reflected, replicated or circular.
     FLOPs: none; backward one addition for each output.
     Bytes: x read, y written. Backward reads dy, writes dx.
-    (x, padding=pads): reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d
+    (x, padding=pad): reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d
         replication_pad2d replication_pad3d
-    (x, pad=pads): torch._pad_circular
-    (x, pads): aten::_pad_circular
-""")
-def reflection_pad1d(x: Tensor, pads: Pads, *, direction: str) -> Answer:
-    return _cost(x, pads, True, direction)
-
+    (x, pad): torch._pad_circular
+    (x, pad): aten::_pad_circular
+""")(_cost, repeats=True)
 
 table_row("""
     dx of a reflection or replication pad: dy added to the source elements.

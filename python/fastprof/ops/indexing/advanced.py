@@ -17,21 +17,12 @@ from typing import Any, Final
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import axis, replaced
 from fastprof.ops.cost import Answer, CannotModel, Cost
+from fastprof.ops.dtypes import canonical_type
 from fastprof.ops.indexing.sorting import masked
 from fastprof.ops.parameters import Flag, Int, Ints, Number, checked
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
-from fastprof.ops.tensor import (
-    broadcast,
-    byte_count,
-    canonical_type,
-    elements,
-    flat,
-    fresh,
-    moved,
-    of_sizes,
-    texts,
-)
+from fastprof.ops.tensor import broadcast, byte_count, elements, flat, fresh, moved, of_sizes, texts
 
 _SLICE: Final = re.compile(r"slice\((None|-?\d+), (None|-?\d+), (None|-?\d+)\)\Z")
 _MASKS: Final = frozenset({"bool", "uint8"})

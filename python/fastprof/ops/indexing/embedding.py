@@ -7,9 +7,10 @@ from typing import Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import SQUARE_ROOT
 from fastprof.ops.cost import Answer, CannotModel, Cost
+from fastprof.ops.dtypes import is_integer
 from fastprof.ops.parameters import Flag, Int
 from fastprof.ops.registry import operators
-from fastprof.ops.tensor import elements, flat, fresh, is_integer, moved, texts
+from fastprof.ops.tensor import elements, flat, fresh, moved, texts
 
 
 # torch.nn.functional takes (input, weight), torch and ATen (weight, indices): distinguished by

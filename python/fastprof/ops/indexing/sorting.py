@@ -15,6 +15,7 @@ from typing import Final
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import left, replaced, row_length
 from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
+from fastprof.ops.dtypes import canonical_type
 from fastprof.ops.parameters import Flag, Int, Ints, Number
 from fastprof.ops.reductions.norms import selected, selected_gradient
 from fastprof.ops.registry import operators
@@ -22,7 +23,6 @@ from fastprof.ops.table import table_row
 from fastprof.ops.tensor import (
     broadcast,
     byte_count,
-    canonical_type,
     elements,
     flat,
     fresh,

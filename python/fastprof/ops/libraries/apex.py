@@ -11,11 +11,12 @@ from typing import Any, Final
 from fastprof.model.call import Tensor
 from fastprof.ops.axes import SQUARE_ROOT
 from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
+from fastprof.ops.dtypes import canonical_type
 from fastprof.ops.optimizers import step
 from fastprof.ops.parameters import Number, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
-from fastprof.ops.tensor import canonical_type, elements, moved, texts
+from fastprof.ops.tensor import elements, moved, texts
 
 Lists = tuple[Tensors, ...]
 

@@ -11,12 +11,13 @@ from typing import Final
 
 from fastprof.model.call import Tensor
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
+from fastprof.ops.dtypes import Dtype, item_size, named
 from fastprof.ops.matrix.matmul import GEMM, Product, forward
 from fastprof.ops.optimizers import step
 from fastprof.ops.parameters import Size
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
-from fastprof.ops.tensor import Dtype, byte_count, elements, item_size, moved, named, present, texts
+from fastprof.ops.tensor import byte_count, elements, moved, present, texts
 
 
 def _product(x: Tensor, weight: Tensor, written: str | None) -> Product:

@@ -12,18 +12,10 @@ from typing import Final
 from fastprof._system.classes import NamedTuple
 from fastprof.model.call import UNKNOWN, Call, Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
+from fastprof.ops.dtypes import short_type
 from fastprof.ops.parameters import Flag, Int
 from fastprof.ops.registry import operators
-from fastprof.ops.tensor import (
-    byte_count,
-    elements,
-    fresh,
-    moved,
-    same_shape,
-    short_type,
-    tensor_bytes,
-    texts,
-)
+from fastprof.ops.tensor import byte_count, elements, fresh, moved, same_shape, tensor_bytes, texts
 from fastprof.ops.tensor_cores import why_not
 
 # Corners of the intersection 4, its sides 2, clamped at zero 2, its area 1, the union 2, the ratio

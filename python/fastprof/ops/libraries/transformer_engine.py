@@ -13,10 +13,11 @@ from fastprof.model.call import Tensor
 from fastprof.ops.attention.formulas import lengths, unpacked
 from fastprof.ops.attention.sizes import attention_work, heads_last, packed_sizes
 from fastprof.ops.cost import CannotModel, Work
+from fastprof.ops.dtypes import is_integer
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
-from fastprof.ops.tensor import is_integer, texts
+from fastprof.ops.tensor import texts
 
 
 @operators("""

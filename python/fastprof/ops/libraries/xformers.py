@@ -8,7 +8,13 @@ deepspeedai/DeepSpeed.
 from __future__ import annotations
 
 from fastprof.model.call import Tensor
-from fastprof.ops.attention.formulas import Bounds, gradients, varlen_sizes
+from fastprof.ops.attention.formulas import (
+    Bounds,
+    gradients,
+    scaled_dot_product_attention,
+    sequences,
+    varlen_sizes,
+)
 from fastprof.ops.attention.sizes import (
     Operands,
     attention_forward,
@@ -19,10 +25,10 @@ from fastprof.ops.attention.sizes import (
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import elements, fresh
 
-
-@operators("""
+table_row("""
     softmax(q k^T + mask) v of xformers: q [b, s, h, d], k [b, t, h, d], v [b, t, h, w].
     FLOPs: forward 2 b h s t (d + w), two products; backward 2 b h s t (3 d + 2 w), five.
     Bytes: forward q, k, v and mask read, output and 4 bytes per query (softmax sums) written;
@@ -31,11 +37,7 @@ from fastprof.ops.tensor import elements, fresh
     For concatenated sequences see `sequences`.
     (query, key, value, mask, starts, other, first, second, ...):
         xformers::efficient_attention_forward_cutlass xformers::efficient_attention_forward_ck
-""")
-def efficient_attention_forward_cutlass(
-    operands: Operands, bounds: Bounds, *, direction: str
-) -> Work:
-    return attention_work(varlen_sizes(operands, bounds.starts, bounds.longest), direction)
+""")(sequences)
 
 
 @operators("""
@@ -57,16 +59,14 @@ def efficient_attention_backward_cutlass(
     return gradients(gradient, operands, varlen_sizes(operands, starts, bounds.longest))
 
 
-@operators("""
+table_row("""
     softmax(q k^T + mask) v for heads of few elements: q [n, s, d], k [n, t, d], v [n, t, w].
     FLOPs: forward 2 n s t (d + w), two products; backward 2 n s t (3 d + 2 w), five.
     Bytes: forward q, k, v and mask read, output and 4 bytes per query (softmax sums) written;
         backward all of these and the output's gradient read, gradients of q, k, v written.
     (query, key, value, _, mask, ...): xformers::efficient_attention
         xformers::efficient_attention_forward_small_k
-""")
-def efficient_attention(operands: Operands, *, direction: str) -> Work:
-    return attention_work(heads_first(*operands), direction)
+""")(scaled_dot_product_attention)
 
 
 @operators("""

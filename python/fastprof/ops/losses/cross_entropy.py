@@ -7,22 +7,12 @@ from typing import Any, Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, SIGMOID
 from fastprof.ops.cost import Answer, CannotModel, Cost
+from fastprof.ops.dtypes import Dtype, canonical_type, is_floating, named
 from fastprof.ops.losses.distances import LOG_SIGMOID, Reduce, Reduced
 from fastprof.ops.parameters import Flag, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
-from fastprof.ops.tensor import (
-    Dtype,
-    canonical_type,
-    elements,
-    fresh,
-    is_floating,
-    moved,
-    named,
-    present,
-    same_shape,
-    texts,
-)
+from fastprof.ops.tensor import elements, fresh, moved, present, same_shape, texts
 
 # FLOPs per element. Per-row operations (a logarithm) are not counted.
 FORWARD: Final = EXPONENTIAL + 4  # compared, max subtracted, exponential, added, divided

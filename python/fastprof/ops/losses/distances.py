@@ -11,12 +11,13 @@ from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, POWER, SIGMOID, SQUARE_ROOT
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
+from fastprof.ops.dtypes import result_type
 from fastprof.ops.matrix.matmul import GEMM
 from fastprof.ops.normalisation.layer_norm import norm_of
 from fastprof.ops.parameters import Flag, Int
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
-from fastprof.ops.tensor import broadcast, elements, fresh, moved, present, result_type, texts
+from fastprof.ops.tensor import broadcast, elements, fresh, moved, present, texts
 from fastprof.ops.tensor_cores import why_not
 
 # Python calls record "mean"; ATen calls record its number: 0 none, 1 mean, 2 sum. The legacy

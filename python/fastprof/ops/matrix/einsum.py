@@ -17,20 +17,11 @@ from typing import Any, Final
 from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work
+from fastprof.ops.dtypes import is_complex, parts, result_type
 from fastprof.ops.matrix.matmul import GEMM, Product, bias_gradient, plain
 from fastprof.ops.parameters import Int, Ints, Tensors
 from fastprof.ops.registry import operators
-from fastprof.ops.tensor import (
-    broadcast,
-    elements,
-    flat,
-    fresh,
-    is_complex,
-    moved,
-    parts,
-    result_type,
-    texts,
-)
+from fastprof.ops.tensor import broadcast, elements, flat, fresh, moved, texts
 from fastprof.ops.tensor_cores import why_not
 
 

@@ -16,21 +16,18 @@ from typing import Final
 from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
-from fastprof.ops.parameters import Number
-from fastprof.ops.registry import operators
-from fastprof.ops.table import table_row
-from fastprof.ops.tensor import (
+from fastprof.ops.dtypes import (
     Dtype,
     asked_type,
-    broadcast,
-    byte_count,
     canonical_type,
-    elements,
     is_complex,
     result_type,
     short_type,
-    tensor_bytes,
 )
+from fastprof.ops.parameters import Number
+from fastprof.ops.registry import operators
+from fastprof.ops.table import table_row
+from fastprof.ops.tensor import broadcast, byte_count, elements, tensor_bytes
 from fastprof.ops.tensor_cores import why_not
 
 GEMM: Final = frozenset({"gemm"})

@@ -6,6 +6,7 @@ from typing import Final
 
 from fastprof.model.call import Tensor
 from fastprof.ops.cost import CannotModel, Work
+from fastprof.ops.dtypes import Dtype, asked_type
 from fastprof.ops.matrix.matmul import (
     Product,
     batched,
@@ -17,7 +18,7 @@ from fastprof.ops.matrix.matmul import (
 )
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators
-from fastprof.ops.tensor import Dtype, asked_type, elements, numbers_per_element, present
+from fastprof.ops.tensor import elements, numbers_per_element, present
 
 
 @operators("""

@@ -7,23 +7,11 @@ from typing import Final
 from fastprof._system.classes import NamedTuple
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost
+from fastprof.ops.dtypes import Dtype, canonical_type, named, parts, result_type
 from fastprof.ops.parameters import Int, Ints, Number, Size, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
-from fastprof.ops.tensor import (
-    Dtype,
-    broadcast,
-    canonical_type,
-    elements,
-    flat,
-    fresh,
-    moved,
-    named,
-    parts,
-    result_type,
-    tensor_bytes,
-    texts,
-)
+from fastprof.ops.tensor import broadcast, elements, flat, fresh, moved, tensor_bytes, texts
 
 
 def copied(x: Tensor, *, exact: bool = True) -> Cost:

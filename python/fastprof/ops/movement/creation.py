@@ -8,20 +8,12 @@ from typing import Any, Final
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import POWER
 from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
+from fastprof.ops.dtypes import SCALAR_TYPES, Dtype, canonical_type, chosen
 from fastprof.ops.movement.copies import More, sizes_given
 from fastprof.ops.parameters import Int, Ints, Number, Size
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
-from fastprof.ops.tensor import (
-    SCALAR_TYPES,
-    Dtype,
-    byte_count,
-    canonical_type,
-    chosen,
-    elements,
-    tensor_bytes,
-    tensor_text,
-)
+from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
 
 DEFAULT_TYPE: Final = "float32"  # torch's, unless changed by torch.set_default_dtype
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost
+from fastprof.ops.dtypes import parts
 from fastprof.ops.movement.copies import More, numbers_given, sizes_given
 from fastprof.ops.parameters import Int, Ints
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
-from fastprof.ops.tensor import elements, flat, fresh, moved, parts, texts
+from fastprof.ops.tensor import elements, flat, fresh, moved, texts
 
 table_row("""
     x with other strides or dimensions, in the same memory.

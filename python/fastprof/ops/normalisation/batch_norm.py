@@ -7,10 +7,11 @@ from typing import Final
 from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost
+from fastprof.ops.dtypes import canonical_type
 from fastprof.ops.parameters import Flag
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
-from fastprof.ops.tensor import canonical_type, elements, fresh, moved, same_shape, texts
+from fastprof.ops.tensor import elements, fresh, moved, same_shape, texts
 
 # FLOPs per element, from the formulas. Per-channel operations (a square root, a division) are not
 # counted.

@@ -9,21 +9,12 @@ from typing import Any, Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
+from fastprof.ops.dtypes import canonical_type, is_complex, is_floating, result_type
 from fastprof.ops.parameters import Number
 from fastprof.ops.pointwise.functions import ACTIVATIONS, ARITHMETIC, FUNCTIONS, GRADIENTS, LOGIC
 from fastprof.ops.pointwise.table import Operator, Output
 from fastprof.ops.registry import TORCH, op
-from fastprof.ops.tensor import (
-    broadcast,
-    byte_count,
-    canonical_type,
-    elements,
-    is_complex,
-    is_floating,
-    result_type,
-    tensor_bytes,
-    tensor_text,
-)
+from fastprof.ops.tensor import broadcast, byte_count, elements, tensor_bytes, tensor_text
 
 Operand = Tensor | Number
 Argument = Operand | Unknown

@@ -8,12 +8,13 @@ from typing import Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import ERROR_FUNCTION, EXPONENTIAL, GAMMA, SIGMOID, TRIGONOMETRIC
 from fastprof.ops.cost import Answer, CannotModel, Cost
+from fastprof.ops.dtypes import is_floating, result_type
 from fastprof.ops.pointwise.formula import Argument, known, pointwise
 from fastprof.ops.pointwise.functions import DIVISION
 from fastprof.ops.pointwise.table import NONE, Operator, Output, saved
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
-from fastprof.ops.tensor import elements, fresh, is_floating, moved, result_type, texts
+from fastprof.ops.tensor import elements, fresh, moved, texts
 
 
 @operators("""

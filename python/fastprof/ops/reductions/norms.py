@@ -8,26 +8,20 @@ from typing import Final
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, POWER, Dims, axes, left
 from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
-from fastprof.ops.parameters import Flag, Int, Ints, Number
-from fastprof.ops.registry import operators
-from fastprof.ops.table import Traffic, table_row
-from fastprof.ops.tensor import (
+from fastprof.ops.dtypes import (
     Dtype,
-    broadcast,
     chosen,
-    elements,
-    flat,
     float_result,
-    fresh,
     is_complex,
-    moved,
-    of_sizes,
     parts,
     real_result,
     result_type,
     sum_result,
-    texts,
 )
+from fastprof.ops.parameters import Flag, Int, Ints, Number
+from fastprof.ops.registry import operators
+from fastprof.ops.table import Traffic, table_row
+from fastprof.ops.tensor import broadcast, elements, flat, fresh, moved, of_sizes, texts
 
 # PyProf's count for a norm: n squares, n additions, 1 root.
 _EUCLIDEAN: Final = frozenset({2, "fro", None})

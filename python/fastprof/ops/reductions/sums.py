@@ -9,26 +9,21 @@ from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, SQUARE_ROOT, Dims, left
 from fastprof.ops.cost import Answer, CannotModel, Cost
-from fastprof.ops.parameters import Flag, Ints
-from fastprof.ops.registry import operators
-from fastprof.ops.table import Traffic, table_row
-from fastprof.ops.tensor import (
+from fastprof.ops.dtypes import (
     Dtype,
     bool_result,
     chosen,
     count_result,
-    elements,
-    flat,
     float_result,
-    fresh,
-    moved,
-    of_sizes,
     parts,
     real_result,
     same,
     sum_result,
-    texts,
 )
+from fastprof.ops.parameters import Flag, Ints
+from fastprof.ops.registry import operators
+from fastprof.ops.table import Traffic, table_row
+from fastprof.ops.tensor import elements, flat, fresh, moved, of_sizes, texts
 
 
 class Back(NamedTuple):

@@ -4,8 +4,7 @@
 fastprof.define("lanes", (host, data, arrays, page) => {
   const { AXIS } = lanesDraw;
   const LEFT = 96;
-  const TALLEST = 640;
-  const NARROWEST = 20; // ns in a view
+  const { NARROWEST } = timelineView;
   const FEW = 24; // lanes that are shown without a click
   const HINT = "Point at a call or a wait to see it on all ranks; click it to keep it.";
   const { time } = page.format;
@@ -13,7 +12,6 @@ fastprof.define("lanes", (host, data, arrays, page) => {
   const run = new lanesData.Run(data, arrays);
   const open = new Set();
   if (data.lanes.length <= FEW) run.ranks.forEach((_, place) => open.add(place));
-  let view = [0, run.end];
   let colors, place;
   let shown = null; // { place, lane, i, instance }: what the pointer or the keyboard is at
   let isKept = false;
@@ -22,21 +20,15 @@ fastprof.define("lanes", (host, data, arrays, page) => {
   const bar = page.element("div", "timeline-tools");
   const choice = page.element("select");
   choice.setAttribute("aria-label", "Steps shown");
-  const scroll = page.element("div", "timeline-scroll");
-  scroll.tabIndex = 0;
-  scroll.setAttribute("role", "application");
-  scroll.setAttribute("aria-label", "Time line of ranks. Left and right go to the next event, up and "
+  const stage = new timelineView.Stage(page, "Time line of ranks. Left and right go to the next event, up and "
     + "down to the next lane, Enter opens a rank, W and S zoom, A and D pan, Escape clears, 0 shows all.");
-  const stage = page.element("div", "timeline-stage");
-  const under = page.element("canvas");
-  const over = page.element("canvas", "timeline-over");
-  const space = page.element("div");
+  const { scroll, over } = stage;
+  const view = new timelineView.View(stage, () => LEFT, () => [0, run.end], keepView);
+  const redraw = timelineView.atNextFrame(draw);
   const detail = page.element("div", "timeline-detail");
   const text = page.element("div", "timeline-text");
   text.setAttribute("aria-live", "polite");
   const key = page.element("div", "timeline-key");
-  stage.append(under, over);
-  scroll.append(stage, space);
   detail.append(text);
   host.append(bar, scroll, detail, key);
   tools();
@@ -53,8 +45,8 @@ fastprof.define("lanes", (host, data, arrays, page) => {
     choice.addEventListener("change", () => showStep(Number(choice.value)));
     const zoom = page.element("span", "timeline-zoom");
     zoom.append(
-      page.button("−", "Zoom out", () => zoomAt((view[0] + view[1]) / 2, 2)),
-      page.button("+", "Zoom in", () => zoomAt((view[0] + view[1]) / 2, 0.5)),
+      page.button("−", "Zoom out", () => view.zoom(view.middle, 2)),
+      page.button("+", "Zoom in", () => view.zoom(view.middle, 0.5)),
       page.button("Fit", "Show all of it", () => showStep(-1)),
       page.button("Open all", "Show the streams of all ranks", () => openAll(true)),
       page.button("Close all", "Show only the ranks", () => openAll(false)),
@@ -64,35 +56,20 @@ fastprof.define("lanes", (host, data, arrays, page) => {
 
   /* ---- View ---- */
 
-  const width = () => scroll.clientWidth;
-  const scaleOf = () => (width() - LEFT) / (view[1] - view[0]);
-  const timeAt = (x) => view[0] + (x - LEFT) / scaleOf();
-  const xOf = (at) => LEFT + (at - view[0]) * scaleOf();
-
-  function setView(from, to) {
-    const length = Math.min(Math.max(to - from, NARROWEST), run.end);
-    const start = Math.min(Math.max((from + to - length) / 2, 0), run.end - length);
-    view = [start, start + length];
-    Object.assign(host.dataset, { from: view[0], to: view[1] });
-    const isAll = view[0] <= 0 && view[1] >= run.end;
-    page.address.set(`${host.id}.view`, isAll ? null : `${Math.round(view[0])}:${Math.round(view[1])}`);
+  function keepView() {
+    const { from, to } = view;
+    Object.assign(host.dataset, { from, to });
+    const isAll = from <= 0 && to >= run.end;
+    page.address.set(`${host.id}.view`, isAll ? null : `${Math.round(from)}:${Math.round(to)}`);
     redraw();
   }
 
   /** Show a step, -1 for all. */
   function showStep(i) {
     choice.value = i;
-    if (i < 0) setView(0, run.end);
-    else setView(data.steps[i].start, data.steps[i].end);
+    if (i < 0) view.set(0, run.end);
+    else view.set(data.steps[i].start, data.steps[i].end);
   }
-
-  function zoomAt(at, by) {
-    const length = Math.min(Math.max((view[1] - view[0]) * by, NARROWEST), run.end);
-    const share = (at - view[0]) / (view[1] - view[0]);
-    setView(at - share * length, at + (1 - share) * length);
-  }
-
-  const pan = (ns) => setView(view[0] + ns, view[1] + ns);
 
   function openAll(isOpen) {
     run.ranks.forEach((_, each) => (isOpen ? open.add(each) : open.delete(each)));
@@ -107,9 +84,7 @@ fastprof.define("lanes", (host, data, arrays, page) => {
   function resize() {
     place = lanesDraw.layout(run, open);
     host.dataset.open = open.size;
-    const height = Math.min(place.height + AXIS, TALLEST, Math.max(window.innerHeight * 0.75, 240));
-    scroll.style.height = `${height}px`;
-    space.style.height = `${Math.max(place.height + AXIS - height, 0)}px`;
+    stage.resize(place.height);
     redraw();
   }
 
@@ -136,36 +111,25 @@ fastprof.define("lanes", (host, data, arrays, page) => {
 
   /* ---- Drawing ---- */
 
-  let isDue = false;
-
-  function redraw() {
-    if (isDue) return;
-    isDue = true;
-    requestAnimationFrame(() => {
-      isDue = false;
-      draw();
-    });
-  }
-
   function draw() {
-    if (!width()) return;
+    if (!stage.width) return;
     const began = performance.now();
-    const size = { left: LEFT, width: width(), height: scroll.clientHeight };
-    const context = timelineDraw.prepare(under, size.width, size.height);
+    const size = { left: LEFT, width: stage.width, height: stage.height };
+    const context = timelineDraw.prepare(stage.under, size.width, size.height);
     new lanesDraw.Drawing(context, colors, {
-      run, rows: place.rows, open, from: view[0], to: view[1], scroll: scroll.scrollTop, ...size,
+      run, rows: place.rows, open, from: view.from, to: view.to, scroll: scroll.scrollTop, ...size,
     }).all();
     drawOver();
     host.dataset.milliseconds = (performance.now() - began).toFixed(1);
   }
 
   function drawOver() {
-    const context = timelineDraw.prepare(over, width(), scroll.clientHeight);
-    context.clearRect(0, 0, width(), scroll.clientHeight);
+    const context = timelineDraw.prepare(over, stage.width, stage.height);
+    context.clearRect(0, 0, stage.width, stage.height);
     if (shown === null) return;
     context.save();
     context.beginPath();
-    context.rect(LEFT, AXIS, width() - LEFT, scroll.clientHeight);
+    context.rect(LEFT, AXIS, stage.width - LEFT, stage.height);
     context.clip();
     if (shown.instance) drawInstance(context);
     const events = run.eventsOf(shown.lane);
@@ -174,14 +138,12 @@ fastprof.define("lanes", (host, data, arrays, page) => {
     context.restore();
   }
 
-  const topOf = (row) => row.y + AXIS - scroll.scrollTop;
-
   function outline(context, row, from, to, thickness) {
     context.strokeStyle = colors.text;
     context.lineWidth = thickness;
-    const begin = Math.max(xOf(from), LEFT - 4);
-    const end = Math.min(xOf(to), width() + 4);
-    if (end >= begin) context.strokeRect(begin, topOf(row), Math.max(end - begin, 2), row.height);
+    const begin = Math.max(view.x(from), LEFT - 4);
+    const end = Math.min(view.x(to), stage.width + 4);
+    if (end >= begin) context.strokeRect(begin, stage.topOf(row), Math.max(end - begin, 2), row.height);
   }
 
   /** A line through the arrivals of all ranks, another where the last one arrives. */
@@ -190,7 +152,7 @@ fastprof.define("lanes", (host, data, arrays, page) => {
     for (const [rank, lane, i] of run.callsOf(shown.instance)) {
       const row = place.of.get(lane) || place.of.get(run.ranks[rank].chain);
       outline(context, row, run.calls.start[i], run.calls.end[i], 1.5);
-      points.push([xOf(run.calls.start[i]), topOf(row) + row.height / 2]);
+      points.push([view.x(run.calls.start[i]), stage.topOf(row) + row.height / 2]);
     }
     if (!points.length) return;
     context.strokeStyle = context.fillStyle = colors.text;
@@ -203,7 +165,7 @@ fastprof.define("lanes", (host, data, arrays, page) => {
       context.arc(x, y, 3.5, 0, 2 * Math.PI);
       context.fill();
     }
-    const last = xOf(run.instances.at[shown.instance - 1]);
+    const last = view.x(run.instances.at[shown.instance - 1]);
     context.setLineDash([5, 4]);
     context.beginPath();
     context.moveTo(last, points[0][1] - 12);
@@ -247,85 +209,43 @@ fastprof.define("lanes", (host, data, arrays, page) => {
   const found = (row, i) => (i < 0 ? null
     : { place: row.place, lane: row.lane, i, instance: run.eventsOf(row.lane).instance[i] });
 
-  const rowAt = (y) => place.rows.find((row) => y - AXIS + scroll.scrollTop >= row.y - 1
-    && y - AXIS + scroll.scrollTop < row.y + row.height + 1);
-
   function eventAt(x, y) {
-    const row = y < AXIS || x < LEFT ? undefined : rowAt(y);
-    return row === undefined ? null : found(row, run.at(row.lane, timeAt(x), 2.5 / scaleOf()));
+    const row = x < LEFT ? undefined : stage.rowAt(place.rows, y);
+    return row ? found(row, run.at(row.lane, view.timeAt(x), 2.5 / view.scale)) : null;
   }
 
-  const local = (event) => {
-    const box = over.getBoundingClientRect();
-    return [event.clientX - box.left, event.clientY - box.top];
-  };
+  function hover(x, y, event) {
+    const now = eventAt(x, y);
+    if (now) page.tooltip.show(event.clientX, event.clientY, lines(now));
+    else page.tooltip.hide();
+    over.style.cursor = x < LEFT && y >= AXIS ? "pointer" : "";
+    if (!isKept) show(now);
+  }
 
-  let drag = null;
+  function click(x, y) {
+    const row = stage.rowAt(place.rows, y);
+    if (x < LEFT && row) toggle(row.place);
+    else keep(eventAt(x, y));
+  }
 
-  over.addEventListener("pointerdown", (event) => {
-    if (event.button !== 0) return;
-    const [x, y] = local(event);
-    drag = { x, y, view, top: scroll.scrollTop, isMoved: false };
-    over.setPointerCapture(event.pointerId);
-  });
-
-  over.addEventListener("pointermove", (event) => {
-    const [x, y] = local(event);
-    if (drag === null) {
-      const now = eventAt(x, y);
-      if (now) page.tooltip.show(event.clientX, event.clientY, lines(now));
-      else page.tooltip.hide();
-      over.style.cursor = x < LEFT && y >= AXIS ? "pointer" : "";
-      if (!isKept) show(now);
-      return;
-    }
-    drag.isMoved = drag.isMoved || Math.hypot(x - drag.x, y - drag.y) > 3;
-    if (!drag.isMoved) return;
+  function leave() {
     page.tooltip.hide();
-    over.style.cursor = "grabbing";
-    const ns = (drag.x - x) / scaleOf();
-    setView(drag.view[0] + ns, drag.view[1] + ns);
-    if (event.pointerType === "mouse") scroll.scrollTop = drag.top + drag.y - y;
-  });
+    if (!isKept) show(null);
+  }
 
-  over.addEventListener("pointerup", (event) => {
-    const [x, y] = local(event);
-    if (drag !== null && !drag.isMoved) {
-      const row = y < AXIS ? undefined : rowAt(y);
-      if (x < LEFT && row) toggle(row.place);
-      else keep(eventAt(x, y));
-    }
-    drag = null;
-    over.style.cursor = "";
-  });
+  timelineView.drag(page, stage, view, { hover, click, leave });
+  timelineView.wheel(page, stage, view);
+  scroll.addEventListener("scroll", redraw);
 
   function keep(now) {
     isKept = now !== null;
     show(now);
   }
 
-  over.addEventListener("pointercancel", () => (drag = null));
-  over.addEventListener("pointerleave", () => {
-    page.tooltip.hide();
-    if (!isKept) show(null);
-  });
   over.addEventListener("dblclick", (event) => {
-    const [x] = local(event);
-    if (x >= LEFT) zoomAt(timeAt(x), event.shiftKey ? 4 : 0.25);
+    const [x] = stage.at(event);
+    if (x >= LEFT) view.zoom(view.timeAt(x), event.shiftKey ? 4 : 0.25);
   });
-
-  /* The wheel zooms while the chart has the focus or with Ctrl; else it scrolls the page. */
-  scroll.addEventListener("wheel", (event) => {
-    const isSideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
-    const isOwn = event.ctrlKey || event.metaKey || document.activeElement === scroll;
-    if (!isSideways && !isOwn) return;
-    event.preventDefault();
-    page.tooltip.hide();
-    const pixels = (event.deltaX || event.deltaY) * (event.deltaMode === 1 ? 16 : 1);
-    if (isSideways) pan(pixels / scaleOf());
-    else zoomAt(timeAt(local(event)[0]), Math.exp(event.deltaY * (event.deltaMode === 1 ? 0.05 : 0.003)));
-  }, { passive: false });
-  scroll.addEventListener("scroll", redraw);
 
   /* ---- Keyboard ---- */
 
@@ -334,13 +254,13 @@ fastprof.define("lanes", (host, data, arrays, page) => {
     const at = shown ? place.rows.findIndex((row) => row.lane === shown.lane) : -1;
     const row = place.rows[at < 0 ? 0 : at + down];
     if (row === undefined) return;
-    if (at < 0) keep(found(row, run.between(row.lane, ...view)[0]));
+    if (at < 0) keep(found(row, run.between(row.lane, view.from, view.to)[0]));
     else if (sideways) {
       const i = shown.i + sideways;
       if (i >= row.lane.first && i < row.lane.last) keep(found(row, i));
     } else {
       const events = run.eventsOf(shown.lane);
-      const middle = (Math.max(events.start[shown.i], view[0]) + Math.min(events.end[shown.i], view[1])) / 2;
+      const middle = (Math.max(events.start[shown.i], view.from) + Math.min(events.end[shown.i], view.to)) / 2;
       const next = found(row, run.at(row.lane, middle, Infinity));
       if (next) keep(next);
     }
@@ -352,33 +272,26 @@ fastprof.define("lanes", (host, data, arrays, page) => {
     if (shown === null) return;
     const row = place.of.get(shown.lane);
     const events = run.eventsOf(shown.lane);
-    scroll.scrollTop = Math.min(Math.max(scroll.scrollTop, row.y - scroll.clientHeight + AXIS + row.height), row.y - 2);
+    scroll.scrollTop = Math.min(Math.max(scroll.scrollTop, row.y - stage.height + AXIS + row.height), row.y - 2);
     const [from, to] = [events.start[shown.i], events.end[shown.i]];
-    if (to <= view[0] || from >= view[1]) pan((from + to - view[0] - view[1]) / 2);
+    if (to <= view.from || from >= view.to) view.pan((from + to) / 2 - view.middle);
     redraw();
   }
 
-  const KEYS = {
+  timelineView.keyboard(scroll, {
     ArrowLeft: () => step(-1, 0),
     ArrowRight: () => step(1, 0),
     ArrowUp: () => step(0, -1),
     ArrowDown: () => step(0, 1),
-    w: () => zoomAt((view[0] + view[1]) / 2, 0.5),
-    s: () => zoomAt((view[0] + view[1]) / 2, 2),
-    "+": () => zoomAt((view[0] + view[1]) / 2, 0.5),
-    "-": () => zoomAt((view[0] + view[1]) / 2, 2),
-    a: () => pan((view[0] - view[1]) / 5),
-    d: () => pan((view[1] - view[0]) / 5),
+    w: () => view.zoom(view.middle, 0.5),
+    s: () => view.zoom(view.middle, 2),
+    "+": () => view.zoom(view.middle, 0.5),
+    "-": () => view.zoom(view.middle, 2),
+    a: () => view.pan(-view.length / 5),
+    d: () => view.pan(view.length / 5),
     Enter: () => shown && toggle(shown.place),
     0: () => showStep(-1),
     Escape: () => keep(null),
-  };
-
-  scroll.addEventListener("keydown", (event) => {
-    const act = KEYS[event.key];
-    if (!act || event.ctrlKey || event.metaKey || event.altKey) return;
-    event.preventDefault();
-    act();
   });
 
   /* ---- Findings ---- */
@@ -398,7 +311,7 @@ fastprof.define("lanes", (host, data, arrays, page) => {
     open.add(rank);
     resize();
     const length = Math.max(late[best], run.instances.transfer[best], NARROWEST);
-    setView(at[best] - 1.5 * length, at[best] + 1.5 * length);
+    view.set(at[best] - 1.5 * length, at[best] + 1.5 * length);
     keep({ place: rank, lane, i, instance: best + 1 });
     reveal();
     host.scrollIntoView({ block: "start" });
@@ -410,7 +323,7 @@ fastprof.define("lanes", (host, data, arrays, page) => {
   page.onResize(host, resize);
   const [from, to] = (page.address.get(`${host.id}.view`) || "").split(":").map(Number);
   const slowest = data.steps.findIndex(({ isSlowest }) => isSlowest);
-  if (to > from) setView(from, to);
+  if (to > from) view.set(from, to);
   else showStep(data.steps.length > 3 ? slowest : -1);
   keep(null);
   recolor();

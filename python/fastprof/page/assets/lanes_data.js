@@ -2,17 +2,7 @@
 "use strict";
 
 const lanesData = (() => {
-  const { numbers } = timelineData;
-
-  /** The first index in [low, high) whose value is above a limit, else high. */
-  function above(values, limit, low, high) {
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (values[middle] > limit) high = middle;
-      else low = middle + 1;
-    }
-    return low;
-  }
+  const { above, numbers } = timelineData;
 
   /** Columns of events by name, with start, end and the latest end so far, lane by lane. */
   function columns(arrays, group, lanes, names) {

@@ -2,7 +2,7 @@
 "use strict";
 
 const lanesDraw = (() => {
-  const { AXIS, luminance, ticks } = timelineDraw;
+  const { AXIS, Axes, luminance } = timelineDraw;
   const CHAIN = 20;
   const STREAM = 15;
   const GAP = 5;
@@ -42,22 +42,14 @@ const lanesDraw = (() => {
     }
   }
 
-  class Drawing {
-    /** view: { run, rows, open, from, to, left, width, height, scroll } */
-    constructor(context, colors, view) {
-      Object.assign(this, { context, colors, ...view });
-      this.scale = (this.width - this.left) / (this.to - this.from);
-    }
-
-    x = (time) => this.left + (time - this.from) * this.scale;
+  class Drawing extends Axes {
+    // view: { run, rows, open, from, to, left, width, height, scroll }
 
     all() {
       const { context, colors } = this;
       context.fillStyle = colors.surface;
       context.fillRect(0, 0, this.width, this.height);
-      this.ticks = ticks(this.from, this.to, this.width - this.left);
-      context.fillStyle = colors.line;
-      for (const [time] of this.ticks) context.fillRect(Math.round(this.x(time)), AXIS, 1, this.height);
+      this.grid();
       context.save();
       context.beginPath();
       context.rect(0, AXIS, this.width, this.height - AXIS);
@@ -92,22 +84,6 @@ const lanesDraw = (() => {
         const x = Math.round(this.x(start));
         if (x < this.left || x > this.width) continue;
         for (let y = AXIS; y < this.height; y += 6) context.fillRect(x, y, 1, 3);
-      }
-    }
-
-    axis() {
-      const { context, colors } = this;
-      context.fillStyle = colors.surface;
-      context.fillRect(0, 0, this.width, AXIS);
-      context.fillStyle = colors.line;
-      context.fillRect(0, AXIS - 1, this.width, 1);
-      context.fillStyle = colors.muted;
-      context.textAlign = "left";
-      for (const [time, text] of this.ticks) {
-        const x = Math.round(this.x(time));
-        if (x < this.left || x + text.length * CHARACTER > this.width) continue;
-        context.fillRect(x, AXIS - 6, 1, 5);
-        context.fillText(text, x + 4, AXIS / 2);
       }
     }
 

@@ -4,37 +4,31 @@
 fastprof.define("timeline", (host, data, arrays, page) => {
   const { AXIS } = timelineDraw;
   const GUTTER = 96;
-  const TALLEST = 620;
   const MAP = 30;
-  const NARROWEST = 20; // ns in a view
+  const { NARROWEST } = timelineView;
   const HINT = "Select an event: click it, or focus the chart and press an arrow key.";
 
   const lines = new Map();
   let line, place, colors, shown;
-  let view = [0, 1];
   let selected = -1;
   let matches = [];
   let isMatch = null;
   let match = -1;
 
-  const acts = { choose, search, next, fit, zoom: (by) => zoomAt(center(), by) };
+  const acts = { choose, search, next, fit, zoom: (by) => view.zoom(center(), by) };
   const tools = timelineParts.tools(page, data, acts);
   const detail = timelineParts.detail(page, (i) => select(i, true));
   const map = page.element("canvas", "timeline-map");
   map.setAttribute("aria-hidden", "true");
-  const scroll = page.element("div", "timeline-scroll");
-  scroll.tabIndex = 0;
-  scroll.setAttribute("role", "application");
-  scroll.setAttribute("aria-label", "Time line. Arrow keys move, W and S zoom, A and D pan, "
+  const stage = new timelineView.Stage(page, "Time line. Arrow keys move, W and S zoom, A and D pan, "
     + "Enter or F zooms to the selected event, N and P walk the matches of the search, Escape "
     + "clears, 0 shows all.");
-  const stage = page.element("div", "timeline-stage");
-  const under = page.element("canvas");
-  const over = page.element("canvas", "timeline-over");
-  const space = page.element("div");
+  const { scroll, over } = stage;
+  const view = new timelineView.View(
+    stage, () => (host.clientWidth >= 700 ? GUTTER : 0), () => line.bounds, keepView,
+  );
+  const redraw = timelineView.atNextFrame(draw);
   let key = page.element("div");
-  stage.append(under, over);
-  scroll.append(stage, space);
   host.classList.add("timeline");
   host.append(tools.bar, map, scroll, detail.box, key);
 
@@ -62,15 +56,15 @@ fastprof.define("timeline", (host, data, arrays, page) => {
   /** Restore the view that the address has; what does not fit the page is ignored. */
   function restore() {
     const kept = (name) => page.address.get(`${host.id}.${name}`);
-    const [step, find, view, event] = ["step", "find", "view", "event"].map(kept);
+    const [step, find, range, event] = ["step", "find", "view", "event"].map(kept);
     const index = Number(step) < data.choices.length ? Number(step) : 0;
     tools.choice.value = index;
     tools.search.value = find || "";
     choose(index);
-    const [from, to] = (view || "").split(":").map(Number);
-    if (to > from) setView(from, to);
+    const [from, to] = (range || "").split(":").map(Number);
+    if (to > from) view.set(from, to);
     else if (!data.choices[index].isStep) showIdle();
-    if (event !== undefined && Number(event) < line.start.length) select(Number(event), !view);
+    if (event !== undefined && Number(event) < line.start.length) select(Number(event), !range);
   }
 
   /** Without steps, show what is around the longest gap of a GPU. */
@@ -97,71 +91,37 @@ fastprof.define("timeline", (host, data, arrays, page) => {
 
   /* ---- View ---- */
 
-  const left = () => (host.clientWidth >= 700 ? GUTTER : 0);
-  const width = () => scroll.clientWidth;
-  const scaleOf = () => (width() - left()) / (view[1] - view[0]);
-  const timeAt = (x) => view[0] + (x - left()) / scaleOf();
-  const xOf = (time) => left() + (time - view[0]) * scaleOf();
-
-  function setView(from, to) {
-    const [low, high] = line.bounds;
-    const length = Math.min(Math.max(to - from, NARROWEST), high - low || NARROWEST);
-    const middle = (from + to) / 2;
-    const start = Math.min(Math.max(middle - length / 2, low), Math.max(high - length, low));
-    view = [start, start + length];
-    Object.assign(host.dataset, { from: view[0], to: view[1] });
-    const isAll = view[0] <= 0 && view[1] >= line.length;
-    keep("view", isAll ? null : `${Math.round(view[0])}:${Math.round(view[1])}`);
+  function keepView() {
+    const { from, to } = view;
+    Object.assign(host.dataset, { from, to });
+    const isAll = from <= 0 && to >= line.length;
+    keep("view", isAll ? null : `${Math.round(from)}:${Math.round(to)}`);
     redraw();
   }
 
   function fit() {
-    setView(0, line.length);
+    view.set(0, line.length);
   }
 
   function center() {
-    if (selected < 0) return (view[0] + view[1]) / 2;
-    const at = Math.min(Math.max((line.start[selected] + line.end[selected]) / 2, view[0]), view[1]);
-    return at;
+    if (selected < 0) return view.middle;
+    return Math.min(Math.max((line.start[selected] + line.end[selected]) / 2, view.from), view.to);
   }
-
-  /** Zoom around a time, which keeps its place. */
-  function zoomAt(time, by) {
-    const length = view[1] - view[0];
-    const wanted = Math.min(Math.max(length * by, NARROWEST), line.bounds[1] - line.bounds[0]);
-    const share = (time - view[0]) / length;
-    setView(time - share * wanted, time + (1 - share) * wanted);
-  }
-
-  const pan = (ns) => setView(view[0] + ns, view[1] + ns);
 
   function resize() {
-    place = timelineDraw.layout(line, data.threads, left() > 0);
-    const height = Math.min(place.height + AXIS, TALLEST, Math.max(window.innerHeight * 0.75, 240));
-    scroll.style.height = `${height}px`;
-    space.style.height = `${Math.max(place.height + AXIS - height, 0)}px`;
+    place = timelineDraw.layout(line, data.threads, view.left() > 0);
+    stage.resize(place.height);
     redraw();
   }
 
   /* ---- Drawing ---- */
 
-  let isDue = false;
-
-  function redraw() {
-    if (isDue) return;
-    isDue = true;
-    requestAnimationFrame(() => {
-      isDue = false;
-      draw();
-    });
-  }
-
   function draw() {
-    if (!width()) return;
+    if (!stage.width) return;
     const began = performance.now();
-    shown = { line, rows: place.rows, from: view[0], to: view[1], left: left(), width: width(),
-      height: scroll.clientHeight, scroll: scroll.scrollTop, matches: isMatch };
-    const context = timelineDraw.prepare(under, shown.width, shown.height);
+    shown = { line, rows: place.rows, from: view.from, to: view.to, left: view.left(),
+      width: stage.width, height: stage.height, scroll: scroll.scrollTop, matches: isMatch };
+    const context = timelineDraw.prepare(stage.under, shown.width, shown.height);
     new timelineDraw.Drawing(context, colors, shown).all();
     const size = { width: host.clientWidth, height: MAP };
     timelineDraw.overview(map, colors, { ...shown, ...size });
@@ -173,15 +133,14 @@ fastprof.define("timeline", (host, data, arrays, page) => {
 
   function boxOf(i) {
     const row = place.rowOf.get(line.lanes[line.laneOf[i]]);
-    const y = row.y + AXIS - scroll.scrollTop;
-    const x = xOf(line.start[i]);
-    return { x, y, width: Math.max(xOf(line.end[i]) - x, 2), height: row.height };
+    const x = view.x(line.start[i]);
+    return { x, y: stage.topOf(row), width: Math.max(view.x(line.end[i]) - x, 2), height: row.height };
   }
 
   function outline(context, i, color, thickness) {
     const { x, y, width: w, height } = boxOf(i);
-    const begin = Math.max(x, left() - 4);
-    const end = Math.min(x + w, width() + 4);
+    const begin = Math.max(x, view.left() - 4);
+    const end = Math.min(x + w, stage.width + 4);
     if (end < begin || y + height < AXIS) return;
     context.strokeStyle = color;
     context.lineWidth = thickness;
@@ -189,11 +148,11 @@ fastprof.define("timeline", (host, data, arrays, page) => {
   }
 
   function drawOver() {
-    const context = timelineDraw.prepare(over, width(), scroll.clientHeight);
-    context.clearRect(0, 0, width(), scroll.clientHeight);
+    const context = timelineDraw.prepare(over, stage.width, stage.height);
+    context.clearRect(0, 0, stage.width, stage.height);
     context.save();
     context.beginPath();
-    context.rect(left(), AXIS, width() - left(), scroll.clientHeight);
+    context.rect(view.left(), AXIS, stage.width - view.left(), stage.height);
     context.clip();
     if (hovered >= 0) outline(context, hovered, colors.text, 1.5);
     if (selected >= 0) {
@@ -248,17 +207,16 @@ fastprof.define("timeline", (host, data, arrays, page) => {
   /** Scroll and move the view until an event is inside. */
   function reveal(i) {
     const row = place.rowOf.get(line.lanes[line.laneOf[i]]);
-    const room = scroll.clientHeight - AXIS - row.height;
+    const room = stage.height - AXIS - row.height;
     scroll.scrollTop = Math.min(Math.max(scroll.scrollTop, row.y - room), row.y - 4);
-    const length = view[1] - view[0];
-    const isInside = line.end[i] > view[0] && line.start[i] < view[1];
-    if (!isInside) setView(line.start[i] - length / 2, line.start[i] + length / 2);
+    const isInside = line.end[i] > view.from && line.start[i] < view.to;
+    if (!isInside) view.pan(line.start[i] - view.middle);
   }
 
   /** around: the time on each side, by the length of the event. */
   function zoomTo(i, around = 0.5) {
     const length = Math.max(line.end[i] - line.start[i], NARROWEST);
-    setView(line.start[i] - around * length, line.end[i] + around * length);
+    view.set(line.start[i] - around * length, line.end[i] + around * length);
   }
 
   function search(text) {
@@ -317,60 +275,24 @@ fastprof.define("timeline", (host, data, arrays, page) => {
   /* ---- Pointer ---- */
 
   function eventAt(x, y) {
-    const row = place.rows.find((each) => each.lane && y - AXIS + scroll.scrollTop >= each.y - 1
-      && y - AXIS + scroll.scrollTop < each.y + each.height + 1);
-    if (!row || y < AXIS || x < left()) return -1;
-    return line.at(row.lane, timeAt(x), 2.5 / scaleOf());
+    const row = stage.rowAt(place.rows.filter(({ lane }) => lane), y);
+    return row && x >= view.left() ? line.at(row.lane, view.timeAt(x), 2.5 / view.scale) : -1;
   }
 
-  const local = (event) => {
-    const box = over.getBoundingClientRect();
-    return [event.clientX - box.left, event.clientY - box.top];
-  };
-
-  let drag = null;
-
-  over.addEventListener("pointerdown", (event) => {
-    if (event.button !== 0) return;
-    const [x, y] = local(event);
-    drag = { x, y, view, top: scroll.scrollTop, isMoved: false };
-    over.setPointerCapture(event.pointerId);
+  timelineView.drag(page, stage, view, {
+    hover: (x, y, event) => hover(eventAt(x, y), event),
+    click: (x, y) => select(eventAt(x, y), false),
+    leave: (event) => hover(-1, event),
   });
-
-  over.addEventListener("pointermove", (event) => {
-    const [x, y] = local(event);
-    if (drag === null) {
-      hover(eventAt(x, y), event);
-      return;
-    }
-    drag.isMoved = drag.isMoved || Math.hypot(x - drag.x, y - drag.y) > 3;
-    if (!drag.isMoved) return;
-    page.tooltip.hide();
-    over.style.cursor = "grabbing";
-    const ns = (drag.x - x) / scaleOf();
-    setView(drag.view[0] + ns, drag.view[1] + ns);
-    if (event.pointerType === "mouse") scroll.scrollTop = drag.top + drag.y - y;
-  });
-
-  over.addEventListener("pointerup", (event) => {
-    if (drag !== null && !drag.isMoved) select(eventAt(...local(event)), false);
-    drag = null;
-    over.style.cursor = "";
-  });
-
-  over.addEventListener("pointercancel", () => {
-    drag = null;
-    over.style.cursor = "";
-  });
-
-  over.addEventListener("pointerleave", (event) => hover(-1, event));
+  timelineView.wheel(page, stage, view);
+  scroll.addEventListener("scroll", redraw);
 
   over.addEventListener("dblclick", (event) => {
-    const [x, y] = local(event);
+    const [x, y] = stage.at(event);
     const i = eventAt(x, y);
-    if (event.shiftKey) zoomAt(timeAt(x), 4);
+    if (event.shiftKey) view.zoom(view.timeAt(x), 4);
     else if (i >= 0) zoomTo(i);
-    else zoomAt(timeAt(x), 0.25);
+    else view.zoom(view.timeAt(x), 0.25);
   });
 
   function hover(i, event) {
@@ -381,25 +303,10 @@ fastprof.define("timeline", (host, data, arrays, page) => {
     drawOver();
   }
 
-  /* The wheel zooms while the chart has the focus or with Ctrl; else it scrolls the page. */
-  scroll.addEventListener("wheel", (event) => {
-    const isSideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
-    const isOwn = event.ctrlKey || event.metaKey || document.activeElement === scroll;
-    if (!isSideways && !isOwn) return;
-    event.preventDefault();
-    page.tooltip.hide();
-    const pixels = (event.deltaX || event.deltaY) * (event.deltaMode === 1 ? 16 : 1);
-    if (isSideways) pan(pixels / scaleOf());
-    else zoomAt(timeAt(local(event)[0]), Math.exp(event.deltaY * (event.deltaMode === 1 ? 0.05 : 0.003)));
-  }, { passive: false });
-
-  scroll.addEventListener("scroll", redraw);
-
   function mapTo(event) {
     const box = map.getBoundingClientRect();
     const time = ((event.clientX - box.left) / box.width) * line.length;
-    const half = (view[1] - view[0]) / 2;
-    setView(time - half, time + half);
+    view.pan(time - view.middle);
   }
 
   map.addEventListener("pointerdown", (event) => {
@@ -414,7 +321,7 @@ fastprof.define("timeline", (host, data, arrays, page) => {
   function step(sideways, down) {
     if (selected < 0) {
       const lane = place.rows.find((row) => row.lane && row.y >= scroll.scrollTop && row.lane.kind !== "idle");
-      const [first, last] = lane ? line.between(lane.lane, ...view) : [0, 0];
+      const [first, last] = lane ? line.between(lane.lane, view.from, view.to) : [0, 0];
       if (first < last) select(first, true);
       return;
     }
@@ -425,7 +332,7 @@ fastprof.define("timeline", (host, data, arrays, page) => {
       if (i >= lane.first && i < lane.last) select(i, true);
       return;
     }
-    const time = (Math.max(line.start[selected], view[0]) + Math.min(line.end[selected], view[1])) / 2;
+    const time = (Math.max(line.start[selected], view.from) + Math.min(line.end[selected], view.to)) / 2;
     for (let other = at + down; other >= 0 && other < line.lanes.length; other += down) {
       const i = line.at(line.lanes[other], time, Infinity);
       if (i >= 0) {
@@ -435,9 +342,9 @@ fastprof.define("timeline", (host, data, arrays, page) => {
     }
   }
 
-  const KEYS = {
-    ArrowLeft: (event) => (event.shiftKey ? pan((view[0] - view[1]) / 5) : step(-1, 0)),
-    ArrowRight: (event) => (event.shiftKey ? pan((view[1] - view[0]) / 5) : step(1, 0)),
+  timelineView.keyboard(scroll, {
+    ArrowLeft: (event) => (event.shiftKey ? view.pan(-view.length / 5) : step(-1, 0)),
+    ArrowRight: (event) => (event.shiftKey ? view.pan(view.length / 5) : step(1, 0)),
     ArrowUp: () => step(0, -1),
     ArrowDown: () => step(0, 1),
     "+": () => acts.zoom(0.5),
@@ -445,24 +352,17 @@ fastprof.define("timeline", (host, data, arrays, page) => {
     "-": () => acts.zoom(2),
     w: () => acts.zoom(0.5),
     s: () => acts.zoom(2),
-    a: () => pan((view[0] - view[1]) / 5),
-    d: () => pan((view[1] - view[0]) / 5),
+    a: () => view.pan(-view.length / 5),
+    d: () => view.pan(view.length / 5),
     f: () => selected >= 0 && zoomTo(selected),
     n: () => next(1),
     p: () => next(-1),
     Enter: () => selected >= 0 && zoomTo(selected),
     0: fit,
-    Home: () => setView(0, view[1] - view[0]),
-    End: () => setView(line.length - (view[1] - view[0]), line.length),
+    Home: () => view.set(0, view.length),
+    End: () => view.set(line.length - view.length, line.length),
     Escape: () => (selected >= 0 ? select(-1) : fit()),
     "/": () => tools.search.focus(),
-  };
-
-  scroll.addEventListener("keydown", (event) => {
-    const act = KEYS[event.key];
-    if (!act || event.ctrlKey || event.metaKey || event.altKey) return;
-    event.preventDefault();
-    act(event);
   });
 
   page.onTheme(recolor);

@@ -169,5 +169,5 @@ const timelineData = (() => {
     return `${named ? `${named[2]} (${lane.tid})` : `thread ${lane.tid}`}${process}`;
   }
 
-  return { TimeLine, laneTitle, numbers };
+  return { TimeLine, above, laneTitle, numbers };
 })();

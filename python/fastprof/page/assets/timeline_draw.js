@@ -137,8 +137,9 @@ const timelineDraw = (() => {
     }
   }
 
-  class Drawing {
-    /** view: { line, rows, from, to, left, width, height, scroll, matches (Uint8Array or null) } */
+  /** The axis of time: its ticks, and where a time is. */
+  class Axes {
+    /** view: { from, to, in ns; left, width, height, in CSS pixels } and what the drawing needs */
     constructor(context, colors, view) {
       Object.assign(this, { context, colors, ...view });
       this.scale = (this.width - this.left) / (this.to - this.from);
@@ -147,6 +148,32 @@ const timelineDraw = (() => {
     x(time) {
       return this.left + (time - this.from) * this.scale;
     }
+
+    grid() {
+      this.context.fillStyle = this.colors.line;
+      this.ticks = ticks(this.from, this.to, this.width - this.left);
+      for (const [time] of this.ticks) this.context.fillRect(Math.round(this.x(time)), AXIS, 1, this.height);
+    }
+
+    axis() {
+      const { context, colors } = this;
+      context.fillStyle = colors.surface;
+      context.fillRect(0, 0, this.width, AXIS);
+      context.fillStyle = colors.line;
+      context.fillRect(0, AXIS - 1, this.width, 1);
+      context.fillStyle = colors.muted;
+      context.textAlign = "left";
+      for (const [time, text] of this.ticks) {
+        const x = Math.round(this.x(time));
+        if (x < this.left || x + text.length * CHARACTER > this.width) continue;
+        context.fillRect(x, AXIS - 6, 1, 5);
+        context.fillText(text, x + 4, AXIS / 2);
+      }
+    }
+  }
+
+  class Drawing extends Axes {
+    // view: { line, rows, from, to, left, width, height, scroll, matches (Uint8Array or null) }
 
     all() {
       const { context, colors } = this;
@@ -175,28 +202,6 @@ const timelineDraw = (() => {
       this.context.fillStyle = this.colors.raised;
       if (begin > this.left) this.context.fillRect(this.left, AXIS, begin - this.left, this.height);
       if (end < this.width) this.context.fillRect(Math.max(end, this.left), AXIS, this.width - end, this.height);
-    }
-
-    grid() {
-      this.context.fillStyle = this.colors.line;
-      this.ticks = ticks(this.from, this.to, this.width - this.left);
-      for (const [time] of this.ticks) this.context.fillRect(Math.round(this.x(time)), AXIS, 1, this.height);
-    }
-
-    axis() {
-      const { context, colors } = this;
-      context.fillStyle = colors.surface;
-      context.fillRect(0, 0, this.width, AXIS);
-      context.fillStyle = colors.line;
-      context.fillRect(0, AXIS - 1, this.width, 1);
-      context.fillStyle = colors.muted;
-      context.textAlign = "left";
-      for (const [time, text] of this.ticks) {
-        const x = Math.round(this.x(time));
-        if (x < this.left || x + text.length * CHARACTER > this.width) continue;
-        context.fillRect(x, AXIS - 6, 1, 5);
-        context.fillText(text, x + 4, AXIS / 2);
-      }
     }
 
     header(row, y) {
@@ -321,5 +326,5 @@ const timelineDraw = (() => {
     context.strokeRect(begin + 1, 1, Math.max(end - begin - 2, 2), height - 2);
   }
 
-  return { AXIS, Colors, Drawing, layout, luminance, overview, prepare, ticks };
+  return { AXIS, Axes, Colors, Drawing, layout, luminance, overview, prepare, ticks };
 })();

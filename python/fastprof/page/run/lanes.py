@@ -26,8 +26,8 @@ _MOST_RANKS: Final = 64
 _FEWEST_RANKS: Final = 4
 _MOST_EVENTS: Final = 300_000  # slices and calls: some 5 MB of a page
 _ASSETS: Final = (
-    "timeline.css", "run.css", "timeline_data.js", "timeline_draw.js", "lanes_data.js",
-    "lanes_draw.js",
+    "timeline.css", "run.css", "timeline_data.js", "timeline_draw.js", "timeline_view.js",
+    "lanes_data.js", "lanes_draw.js",
 )  # fmt: skip
 
 

@@ -35,6 +35,9 @@ from fastprof.page.section import Chart, PageSource, Section
 from fastprof.profile.data import ProfileData
 from fastprof.profile.recording_hints import recorder_of_calls
 
+_ASSETS: Final = (
+    "timeline.css", "timeline_data.js", "timeline_draw.js", "timeline_view.js", "timeline_parts.js",
+)  # fmt: skip
 _ALL: Final = 70_000  # events of all time lines
 _LEAST: Final = 20_000  # of each
 _HEADINGS: Final = (
@@ -71,7 +74,7 @@ def section(source: PageSource) -> Section:
         "double click; click an event for its details.",
         data,
         arrays,
-        ("timeline.css", "timeline_data.js", "timeline_draw.js", "timeline_parts.js"),
+        _ASSETS,
     )
     tables = [
         (f"Time of {choice.title} by lane", _table(line, threads))

@@ -39,7 +39,7 @@ def _lines(run: RunData) -> list[str]:
         return ["no step of a rank has GPU work", "", _what(run), _clocks(run), *_problems(run)]
     lines = [_answer(run), ""]
     lines += [_what(run), _clocks(run), _steps(run)]
-    lines += [_typical(run), *_imbalance(run), *_path(run)]
+    lines += [_mean_rank(run), *_imbalance(run), *_path(run)]
     found = run.findings[:SHOWN]
     if found:
         lines += ["", "what holds the others up"]
@@ -141,15 +141,16 @@ def _count(n: int, what: str) -> str:
     return f"{n} {what}{'s' * (n != 1)}"
 
 
-def _typical(run: RunData) -> str:
-    parts = np.nanmedian(run.mean_parts, axis=0)
+def _mean_rank(run: RunData) -> str:
+    """What a step consists of: means over the ranks, which add up to the mean step."""
+    parts = np.nanmean(run.mean_parts, axis=0)
     told = [
         f"{_NAMES[name]} {quantity(float(ns), 'ns')}"
         for name, ns in zip(PARTS, parts.tolist(), strict=False)
         if ns >= _SMALL * run.step_ns
     ]
     hidden = float(parts[len(PARTS)])
-    text = f"a typical rank, a step: {', '.join(told)}"
+    text = f"mean of the ranks, a step: {', '.join(told)}"
     return text + (f"; {quantity(hidden, 'ns')} of transfers are hidden" if hidden else "")
 
 

@@ -383,6 +383,16 @@ def test_another_thread_holds_the_interpreter(profile: Reader) -> None:
     }
 
 
+def test_the_place_of_another_threads_time_is_what_that_thread_does(profile: Reader) -> None:
+    trace = Capture().first().python(90 * US, 650 * US, "train.py(7): step")
+    trace.op(110 * US, 500 * US, "aten::sort", WORKER)
+    trace.call(120, 121, "cudaEventRecord", WORKER)
+    read = profile(trace.work((520, 525), (530, 600)))
+    assert causes(read)["other thread"] == 390
+    row = row_of(read, "other thread")
+    assert (row["op"], row["line"]) == ("sort", None)
+
+
 def test_a_busy_thread_of_another_process_is_no_cause(profile: Reader) -> None:
     trace = Capture().first().op(110 * US, 500 * US, "aten::sort", WORKER, pid=200)
     read = profile(trace.work((520, 525), (530, 600)))

@@ -1,10 +1,10 @@
 """Traces of calls with a kernel each, and the scripts of `fastprof repro` that repeat them."""
 
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+from support import processes, torch_server
 from support.kineto_files import KinetoFile
 
 US = 1000
@@ -38,13 +38,21 @@ class Calls(KinetoFile):
         return self
 
 
-def repeated(text: str, folder: Path, *options: str) -> str:
-    """What the script prints on a CPU; it must succeed."""
+def ran(text: str, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run the text of a script, in a fork of a process that has imported torch."""
     path = folder / "repro.py"
     path.write_text(text)
-    run = subprocess.run(
-        [sys.executable, str(path), "--device", "cpu", "--repeats", "2", *options],
-        capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
-    assert run.returncode == 0, run.stderr
-    return run.stdout
+    return torch_server.run(path, *options)
+
+
+def repeated(text: str, folder: Path, *, is_alone: bool = False) -> str:
+    """What the script prints on a CPU; it must succeed.
+
+    is_alone : in a new interpreter, which has imported nothing that the script does not import
+    """
+    options = ("--device", "cpu", "--repeats", "2")
+    done = ran(text, folder, *options)
+    if is_alone:
+        done = processes.python(folder / "repro.py", *options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

@@ -2,15 +2,13 @@
 
 import ast
 import re
-import subprocess
-import sys
 
 import pytest
 
 import fastprof
 from fastprof import ReportError, cli
 from support.kineto_files import KinetoFile
-from unit.analysis.repro.repeated_calls import US, Calls, repeated
+from unit.analysis.repro.repeated_calls import US, Calls, ran, repeated
 
 pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
 
@@ -131,11 +129,9 @@ def test_tensors_of_a_list_have_the_size_that_the_kernel_names(opened, tmp_path)
 
 
 def test_an_operator_of_another_library_fails_with_what_to_import(opened, tmp_path):
-    path = tmp_path / "repro.py"
-    path.write_text(opened(Calls().call("mine::op", [[4]], ["float"], concrete=[""])).repro())
-    run = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
-    assert run.returncode == 1
-    assert "mine::op: it is not in this torch; --import the library that defines it" in run.stderr
+    done = ran(opened(Calls().call("mine::op", [[4]], ["float"], concrete=[""])).repro(), tmp_path)
+    assert done.returncode == 1
+    assert "mine::op: it is not in this torch; --import the library that defines it" in done.stderr
 
 
 def test_the_call_of_a_kernel(opened, capsys, tmp_path):
@@ -226,10 +222,7 @@ def test_long_lists_are_cut_in_what_is_printed(opened, tmp_path):
 def test_a_result_of_other_sizes_than_recorded_is_a_failure(opened, tmp_path):
     text = opened(mm()).repro()
     assert '"result": None,' in text
-    path = tmp_path / "repro.py"
-    path.write_text(text.replace('"result": None,', '"result": (64, 17),'))
-    run = subprocess.run(
-        [sys.executable, str(path), "--device", "meta"], capture_output=True, text=True, check=False
-    )
-    assert run.returncode == 1
-    assert "its result has other sizes than in the trace, (64, 17)" in run.stderr
+    text = text.replace('"result": None,', '"result": (64, 17),')
+    done = ran(text, tmp_path, "--device", "meta")
+    assert done.returncode == 1
+    assert "its result has other sizes than in the trace, (64, 17)" in done.stderr

@@ -94,7 +94,7 @@ def without_compiler(text: str) -> str:
 
 def test_variants_have_the_results_of_the_call(opened, tmp_path):
     text = without_compiler(opened(everything()).repro(top=9, variants=True))
-    printed = repeated(text, tmp_path)
+    printed = repeated(text, tmp_path, is_alone=True)
     rows = {}
     for line in printed.splitlines():
         for name in ("torch.", "pad ", "channels_last", "SDPBackend."):

@@ -14,7 +14,6 @@ import pytest
 from fastprof.runs.facts import VARIABLE, Settings
 from support import torch_server
 
-BEGIN = "from fastprof.annotate.program.begin import begin\nbegin()\n"
 STEPS = """
 import os, signal, sys, threading, time, torch
 net = torch.nn.Linear(8, 1)
@@ -58,7 +57,7 @@ def record(tmp_path, monkeypatch):
         folder = tmp_path / "run"
         folder.mkdir()
         program = tmp_path / "program.py"
-        program.write_text(begin + BEGIN + before + textwrap.dedent(source))
+        program.write_text(begin + torch_server.BEGIN + before + textwrap.dedent(source))
         asked = Settings(**{"directory": str(folder), "first": 3, "last": 5, **settings})
         monkeypatch.setenv(VARIABLE, asked.to_environment())
         done = torch_server.run(program, *arguments)

@@ -12,7 +12,6 @@ from fastprof.runs.facts import VARIABLE, Settings
 from support import processes, torch_server
 from support.hypothesis_profiles import IS_FULL
 from support.waiting import PATIENCE
-from unit.annotate.program.conftest import BEGIN
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
 pytest.importorskip("nvtx", reason="nvtx is not installed: pip install nvtx")
@@ -79,7 +78,7 @@ def launched(plain, tmp_path):
 
     def launch(number, error):
         program = tmp_path / "train.py"
-        program.write_text(BEGIN + TRAINING.format(fault="pass", step=0))
+        program.write_text(torch_server.BEGIN + TRAINING.format(fault="pass", step=0))
         run = ["run", "--backend", "torch", "--steps", "3:5", "-o", tmp_path / "runs", "--"]
         words = torch_server.command(program)
         done = command(LAUNCHER, number, error, *run, *words, cwd=tmp_path)
@@ -196,7 +195,7 @@ def plain(tmp_path_factory):
     """What the program does without fastprof."""
     program = tmp_path_factory.mktemp("plain") / "train.py"
     program.write_text(TRAINING.format(fault="pass", step=0))
-    done = command(program, cwd=program.parent)
+    done = torch_server.run(program)
     assert done.returncode == 5 and not done.stderr
     return done
 
@@ -207,7 +206,7 @@ def test_a_run_that_cannot_be_kept_leaves_the_program_alone(name, step, plain, t
     fault, words = FAULTS[name]
     disk = request.getfixturevalue("small_disk") if name == "full" else tmp_path
     program = tmp_path / "train.py"
-    program.write_text(BEGIN + TRAINING.format(fault=fault, step=step))
+    program.write_text(torch_server.BEGIN + TRAINING.format(fault=fault, step=step))
     run = ["-m", "fastprof", "run", "--backend", "torch", "--steps", "3:5", "-o", disk / "runs"]
     done = command(*run, "--", *torch_server.command(program), cwd=tmp_path)
     assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout), done.stderr

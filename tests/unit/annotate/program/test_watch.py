@@ -27,7 +27,7 @@ from fastprof.annotate.program import watch as watches
 from fastprof.annotate.program.gpu_steps import GpuSteps
 from fastprof.annotate.program.recording import MemoryHistory, StepRecording
 from fastprof.annotate.program.watch import Watch
-from support import processes
+from support import processes, torch_server
 
 SLOW = """
 import sys, time, torch
@@ -435,8 +435,9 @@ def run(folder, *words):
 
 
 def test_a_run_says_why_it_recorded_and_shows_all_steps(tmp_path, monkeypatch, capfd):
-    (tmp_path / "train.py").write_text(SLOW)
-    done = run(tmp_path, "--when", WHEN, "train.py", "30", "20")
+    (tmp_path / "train.py").write_text(torch_server.BEGIN + SLOW)
+    program = torch_server.command("train.py", "30", "20")
+    done = run(tmp_path, "--when", WHEN, "--", *program)
     assert done.returncode == 0, done.stderr
     line = r"step 20 took [\d.]+ ms, median [\d.]+ ms: recorded steps 22 to 24"
     assert re.match(rf"fastprof: {line}\n", done.stderr), done.stderr

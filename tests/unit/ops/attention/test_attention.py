@@ -4,19 +4,8 @@ import pytest
 
 from fastprof.model.call import UNKNOWN, Tensor
 from fastprof.ops import work
-from unit.ops.ops_examples import (
-    Example,
-    aten,
-    bf16,
-    cost,
-    failures,
-    fp16,
-    fp32,
-    listed,
-    python,
-    sizes,
-    tensor,
-)
+from unit.ops.ops_calls import aten, bf16, fp16, fp32, python, sizes, tensor
+from unit.ops.ops_examples import Example, cost, failures, listed
 
 # Two sequences of 3 queries and 5 keys; 4 heads of queries of 8, which share 2 heads of keys;
 # values of 6. Each of the 2 * 4 matrices of scores is [3, 5].

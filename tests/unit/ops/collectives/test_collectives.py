@@ -8,7 +8,8 @@ import pytest
 from fastprof.model.call import UNKNOWN, Arg, Tensor
 from fastprof.ops import Cost, work
 from fastprof.ops.collectives.messages import COLLECTIVES, algorithm_bytes, bus_bytes, kind_of
-from unit.ops.ops_examples import Example, aten, bf16, fp16, fp32, int64, python, sizes, tensor
+from unit.ops.ops_calls import aten, bf16, fp16, fp32, int64, python, sizes, tensor
+from unit.ops.ops_examples import Example
 
 MODULES = ("torch.distributed", "torch.distributed.distributed_c10d")
 A, B = fp32(6), fp16(4, 2)

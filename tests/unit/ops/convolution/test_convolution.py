@@ -13,18 +13,8 @@ from fastprof.ops.convolution.sizes import touched
 from fastprof.ops.cost import Part
 from fastprof.ops.registry import formulas
 from support.hypothesis_profiles import examples
-from unit.ops.ops_examples import (
-    Example,
-    Rows,
-    aten,
-    bf16,
-    fp16,
-    fp32,
-    listed,
-    python,
-    sizes,
-    tensor,
-)
+from unit.ops.ops_calls import aten, bf16, fp16, fp32, python, sizes, tensor
+from unit.ops.ops_examples import Example, Rows, listed
 
 NN: Final = "torch.nn.functional"
 

@@ -4,7 +4,8 @@ from functools import partial
 
 from fastprof.model.call import UNKNOWN
 from fastprof.ops import work
-from unit.ops.ops_examples import Example, Rows, aten, exact, fp32, int64, python, sizes
+from unit.ops.ops_calls import aten, fp32, int64, python, sizes
+from unit.ops.ops_examples import Example, Rows, exact
 from unit.ops.ops_examples import both as both_of
 
 F = "torch.nn.functional"

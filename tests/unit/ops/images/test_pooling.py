@@ -5,7 +5,8 @@ import pytest
 from fastprof.model.call import UNKNOWN
 from fastprof.ops import work
 from fastprof.ops.images.pooling import adaptive_taps
-from unit.ops.ops_examples import Example, Rows, aten, both, fp32, int64, python, sizes
+from unit.ops.ops_calls import aten, fp32, int64, python, sizes
+from unit.ops.ops_examples import Example, Rows, both
 
 F = "torch.nn.functional"
 nn = Rows(globals(), F)

@@ -4,7 +4,8 @@ import pytest
 
 from fastprof.model.call import Arg, Call, Tensor
 from fastprof.ops import Cost, work
-from unit.ops.ops_examples import Rows, aten, fp32, int64, python, sizes
+from unit.ops.ops_calls import aten, fp32, int64, python, sizes
+from unit.ops.ops_examples import Rows
 
 INDICES = Tensor((35, 20), "int64")
 WEIGHT = Tensor((33278, 200), "float32")

@@ -4,18 +4,8 @@ import pytest
 
 from fastprof.model.call import UNKNOWN
 from fastprof.ops import Cost
-from unit.ops.ops_examples import (
-    Example,
-    aten,
-    both,
-    cost,
-    fp16,
-    fp32,
-    int64,
-    python,
-    sizes,
-    tensor,
-)
+from unit.ops.ops_calls import aten, fp16, fp32, int64, python, sizes, tensor
+from unit.ops.ops_examples import Example, both, cost
 
 X = fp32(5, 12)  # rows of 12: 4 comparisons per element to sort them; columns of 5: 3
 FOUR, THREE = 4 * 60, 3 * 60

@@ -9,7 +9,8 @@ from fastprof.model.call import UNKNOWN, Tensor
 from fastprof.ops import CannotModel, registry
 from fastprof.ops.libraries.fbgemm.lookups import OPTIMIZERS, Picks, tables
 from fastprof.ops.registry import why_unknown
-from unit.ops.ops_examples import Example, aten, cost, failures, fp16, fp32, int64, listed, tensor
+from unit.ops.ops_calls import aten, fp16, fp32, int64, tensor
+from unit.ops.ops_examples import Example, cost, failures, listed
 
 
 def i32(*shape: int) -> Tensor:

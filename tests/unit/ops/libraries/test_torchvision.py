@@ -3,7 +3,8 @@
 from typing import Any
 
 from fastprof.model.call import UNKNOWN
-from unit.ops.ops_examples import Example, aten, cost, fp16, fp32, listed
+from unit.ops.ops_calls import aten, fp16, fp32
+from unit.ops.ops_examples import Example, cost, listed
 
 X, ROIS = fp32(2, 8, 40, 50), fp32(6, 5)
 # 6 regions of 3 x 4, 2 x 2 samples each: 4 pixels per sample, 8 FLOPs.

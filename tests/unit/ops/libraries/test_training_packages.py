@@ -6,7 +6,8 @@ from fastprof.model.call import Tensor
 from fastprof.ops import work
 from fastprof.ops.registry import find, why_unknown
 from fastprof.ops.unmodelled import TRAINING
-from unit.ops.ops_examples import aten, bf16, cost, failures, fp32, listed
+from unit.ops.ops_calls import aten, bf16, fp32
+from unit.ops.ops_examples import cost, failures, listed
 
 # Rows x[2, 3, 8] in bf16, with a weight and a bias of 8.
 X, W, B = bf16(2, 3, 8), bf16(8), bf16(8)

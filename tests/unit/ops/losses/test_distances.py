@@ -4,7 +4,8 @@ from functools import partial
 
 from fastprof.model.call import UNKNOWN
 from fastprof.ops import work
-from unit.ops.ops_examples import Rows, aten, cost, fp32, int64, python
+from unit.ops.ops_calls import aten, fp32, int64, python
+from unit.ops.ops_examples import Rows, cost
 from unit.ops.ops_examples import both as both_of
 
 both = partial(both_of, mod="torch._C._nn")

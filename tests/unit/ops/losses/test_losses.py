@@ -5,19 +5,8 @@ from typing import Any
 
 from fastprof.model.call import UNKNOWN
 from fastprof.ops import work
-from unit.ops.ops_examples import (
-    Example,
-    Rows,
-    aten,
-    cost,
-    exact,
-    fp16,
-    fp32,
-    int64,
-    python,
-    sizes,
-    tensor,
-)
+from unit.ops.ops_calls import aten, fp16, fp32, int64, python, sizes, tensor
+from unit.ops.ops_examples import Example, Rows, cost, exact
 from unit.ops.ops_examples import both as both_of
 
 both = partial(both_of, mod="torch._C._nn")

@@ -2,19 +2,8 @@
 
 from fastprof.model.call import UNKNOWN, Arg, Call, Tensor
 from fastprof.ops import work
-from unit.ops.ops_examples import (
-    Example,
-    aten,
-    bf16,
-    both,
-    cost,
-    fp16,
-    fp32,
-    int64,
-    python,
-    sizes,
-    tensor,
-)
+from unit.ops.ops_calls import aten, bf16, fp16, fp32, int64, python, sizes, tensor
+from unit.ops.ops_examples import Example, both, cost
 
 F = "torch.nn.functional"
 X = fp32(7, 6)

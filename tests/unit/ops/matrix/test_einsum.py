@@ -2,7 +2,8 @@
 
 from fastprof.ops import why_unknown, work
 from fastprof.ops.matrix.einsum import contract
-from unit.ops.ops_examples import Example, Rows, aten, fp32, python, sizes, tensor
+from unit.ops.ops_calls import aten, fp32, python, sizes, tensor
+from unit.ops.ops_examples import Example, Rows
 
 
 def einsum(equation, *operands):

@@ -4,7 +4,8 @@ import pytest
 
 from fastprof.model.call import Tensor
 from fastprof.ops import Cost, work
-from unit.ops.ops_examples import Rows, fp16, fp32, python, tensor
+from unit.ops.ops_calls import fp16, fp32, python, tensor
+from unit.ops.ops_examples import Rows
 
 LANGUAGE_MODEL = python(
     "torch.nn.functional", "linear", fp32(35, 20, 200), fp32(33278, 200), fp32(33278)

@@ -1,7 +1,8 @@
 """Products of vectors, chains of matrices and bilinear forms: FLOPs and bytes."""
 
 from fastprof.model.call import Tensor
-from unit.ops.ops_examples import Rows, fp32, python
+from unit.ops.ops_calls import fp32, python
+from unit.ops.ops_examples import Rows
 
 
 def _torch(op, *values):

@@ -2,7 +2,8 @@
 
 from fastprof.model.call import Tensor
 from fastprof.ops import work
-from unit.ops.ops_examples import Rows, aten, bf16, fp32, int64, python, tensor
+from unit.ops.ops_calls import aten, bf16, fp32, int64, python, tensor
+from unit.ops.ops_examples import Rows
 
 SCALE = fp32(1)
 A, B = tensor("float8_e4m3fn", 16, 32), tensor("float8_e4m3fn", 32, 64)

@@ -6,19 +6,8 @@ import pytest
 
 from fastprof.model.call import UNKNOWN, Call, Tensor
 from fastprof.ops import Cost, work
-from unit.ops.ops_examples import (
-    Example,
-    aten,
-    bf16,
-    both,
-    cost,
-    fp16,
-    fp32,
-    int64,
-    python,
-    sizes,
-    tensor,
-)
+from unit.ops.ops_calls import aten, bf16, fp16, fp32, int64, python, sizes, tensor
+from unit.ops.ops_examples import Example, both, cost
 
 X = fp32(4, 6)
 WHOLE = 4 * 24  # bytes of X

@@ -2,7 +2,8 @@
 
 from fastprof.model.call import UNKNOWN, Tensor
 from fastprof.ops import work
-from unit.ops.ops_examples import Example, Rows, aten, both, cost, exact, fp32, python
+from unit.ops.ops_calls import aten, fp32, python
+from unit.ops.ops_examples import Example, Rows, both, cost, exact
 
 F = "torch.nn.functional"
 rows = Rows(globals())

@@ -4,7 +4,7 @@ import pytest
 
 from fastprof.model.call import Tensor
 from fastprof.ops import Cost, work
-from unit.ops.ops_examples import fp32, python, tensor
+from unit.ops.ops_calls import fp32, python, tensor
 
 FUNCTIONAL = "torch.nn.functional"
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from fastprof.model.call import Arg, Call
-from unit.ops.ops_examples import Example, fp32
+from unit.ops.ops_calls import fp32
+from unit.ops.ops_examples import Example
 
 # Operands of ten float32 numbers, FLOPs for each, bytes of each element written, names of Python
 # and of ATen, of Python alone, of ATen alone.

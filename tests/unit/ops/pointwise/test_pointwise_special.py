@@ -1,7 +1,8 @@
 """Pointwise operators with separate formulas, and complex numbers: FLOPs and bytes."""
 
 from fastprof.ops import has_model, work
-from unit.ops.ops_examples import Example, Rows, aten, fp16, fp32, python, sizes
+from unit.ops.ops_calls import aten, fp16, fp32, python, sizes
+from unit.ops.ops_examples import Example, Rows
 
 HALF = fp16(4, 6)  # 24 elements, 48 bytes
 GELU_SIZES = sizes("gelu", (4, 6), ())

@@ -6,18 +6,8 @@ import pytest
 
 from fastprof.model.call import UNKNOWN, Arg, Call, Tensor
 from fastprof.ops import Cost, work
-from unit.ops.ops_examples import (
-    Example,
-    aten,
-    both,
-    cost,
-    fp16,
-    fp32,
-    int64,
-    python,
-    sizes,
-    tensor,
-)
+from unit.ops.ops_calls import aten, fp16, fp32, int64, python, sizes, tensor
+from unit.ops.ops_examples import Example, both, cost
 
 X = fp32(2, 3, 4)
 OF_4, OF_6 = 4 * 4, 4 * 6  # bytes after reducing dimensions 0 and 1, and 2

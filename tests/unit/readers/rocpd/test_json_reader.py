@@ -247,6 +247,16 @@ def test_what_is_missing_is_said_with_the_command_that_records_it(tmp_path, caps
         assert text in " ".join(capsys.readouterr().out.split()), command
 
 
+def test_idle_time_of_unknown_cause_comes_before_a_smaller_saving(tmp_path, capsys):
+    trace = RocprofFile().kernel(0, 1000, 1, "ncclDevKernel_AllReduce")
+    path = trace.kernel(9000, 10_000, 2).write(tmp_path / "1_results.json")
+    main(["overview", str(path)])
+    assert " ".join(capsys.readouterr().out.split()).startswith(
+        "The GPU is idle 8.0 of 10.0 us; why is unknown: no API calls in the file: record with "
+        "rocprofv3 --runtime-trace. Of the rest, exposed-comm saves most: at most 1.0 us. "
+    )
+
+
 def test_waits_of_copies_without_calls_of_the_host_are_unexplained(tmp_path, capsys):
     trace = RocprofFile().kernel(0, 1000, 1).copy(100_000, 101_000, 2, 64)
     path = trace.write(tmp_path / "1_results.json")

@@ -21,10 +21,11 @@ from typing import Any, Final
 from fastprof._system.classes import NamedTuple
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
+from fastprof.ops.dtypes import is_floating
 from fastprof.ops.parameters import Int, Size, Tensors
 from fastprof.ops.registry import generated, operators
 from fastprof.ops.table import table_row
-from fastprof.ops.tensor import byte_count, elements, fresh, is_floating, moved, present, texts
+from fastprof.ops.tensor import byte_count, elements, fresh, moved, present, texts
 
 NO_POOLING: Final = 2  # fbgemm's PoolingMode: 0 sum, 1 mean
 MEAN: Final = 1

@@ -194,7 +194,7 @@ def _of_table(table: Tensor | None, cache: Tensor) -> int | None:
     (query, key, value, new_key, new_value, lengths, _part, _part, _part, _part, table, ...,
         @batch): _vllm_fa2_C::fwd_kvcache
     (query, key, value, new_key, new_value, _part, out, starts, key_starts, _new_starts, _used,
-        lengths, longest_query, limit, table, ..., @batch): _vllm_fa3_C::fwd sgl_kernel::fwd
+        lengths, longest_query, limit, table, ..., @batch): _vllm_fa3_C|sgl_kernel::fwd
     (query, key, value, starts, key_starts, longest_query, limit, ..., @batch):
         aiter::fmha_v3_varlen_fwd aiter::mha_varlen_fwd aiter::_flash_attn_varlen_forward
     (_part, _plan, _, query, key, value, starts, key_starts, out, ..., @batch):
@@ -366,8 +366,7 @@ def _groups(key: Tensor, heads: int, depth: int) -> int:
     Exact if the batch's range records the lengths; else unknown.
     (out, _sums, query, rotated, cache, lengths, table, ..., @batch):
         _C::sm100_cutlass_mla_decode
-    (out, query, rotated, cache, lengths, table, ..., @batch): _C::cutlass_mla_decode
-        sgl_kernel::cutlass_mla_decode
+    (out, query, rotated, cache, lengths, table, ..., @batch): _C|sgl_kernel::cutlass_mla_decode
 """)
 def sm100_cutlass_mla_decode(
     query: Tensor,

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
+from fastprof.ops.dtypes import canonical_type, item_size
 from fastprof.ops.libraries.serving.products import SCALE
 from fastprof.ops.parameters import Int, Size, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
-from fastprof.ops.tensor import canonical_type, elements, item_size, moved, tensor_bytes, texts
+from fastprof.ops.tensor import elements, moved, tensor_bytes, texts
 
 
 @operators("""
@@ -24,9 +25,8 @@ from fastprof.ops.tensor import canonical_type, elements, item_size, moved, tens
     Bytes: keys, values and slots read, the same number of elements written in the caches' types.
 
     If there are more rows than slots, only the slots count.
-    (key, value, key_cache, value_cache, slots, ...): _C_cache_ops::reshape_and_cache
-        _C_cache_ops::reshape_and_cache_flash aiter::reshape_and_cache
-        aiter::reshape_and_cache_flash sglang::store_cache
+    (key, value, key_cache, value_cache, slots, ...): _C_cache_ops|aiter::reshape_and_cache
+        _C_cache_ops|aiter::reshape_and_cache_flash sglang::store_cache
         sglang_profiler::memory_pool__set_kv_buffer_impl
     (key, value, key_cache, value_cache, _scales, _scales, slots, _):
         aiter::reshape_and_cache_with_pertoken_quant aiter::reshape_and_cache_with_block_quant
@@ -69,10 +69,8 @@ table_row("""
     Bytes: both parts and slots read, the same number of elements written in the cache's type.
 
     Scales in a cache of bytes are not counted.
-    (latent, rotated, cache, slots, ...): _C_cache_ops::concat_and_cache_mla
-        aiter::concat_and_cache_mla
-    (latent, cache, slots, ...): _C_cache_ops::indexer_k_quant_and_cache
-        aiter::indexer_k_quant_and_cache
+    (latent, rotated, cache, slots, ...): _C_cache_ops|aiter::concat_and_cache_mla
+    (latent, cache, slots, ...): _C_cache_ops|aiter::indexer_k_quant_and_cache
 """)
 def concat_and_cache_mla(
     latent: Tensor, cache: Tensor, slots: Tensor, rotated: Tensor | None = None
@@ -126,7 +124,7 @@ def concat_and_cache_mla_rope_fused(
     Blocks of the caches [blocks, ..] of all layers copied by the mapping [n, 2].
     FLOPs: 0.
     Bytes: n blocks of each cache read and written, the mapping read.
-    (keys*, values*, mapping): _C_cache_ops::copy_blocks aiter::copy_blocks
+    (keys*, values*, mapping): _C_cache_ops|aiter::copy_blocks
     (keys*, mapping): _C_cache_ops::copy_blocks_mla
 """)
 def copy_blocks(keys: Tensors, mapping: Tensor, values: Tensors = ()) -> Answer:
@@ -142,7 +140,7 @@ def copy_blocks(keys: Tensors, mapping: Tensor, values: Tensors = ()) -> Answer:
     FLOPs: 0.
     Bytes: n blocks read and written.
     (source, target, size, mapping): _C_cache_ops::swap_blocks
-    (source, target, mapping): _C_cache_ops::swap_blocks aiter::swap_blocks
+    (source, target, mapping): _C_cache_ops|aiter::swap_blocks
 """)
 def swap_blocks(source: Tensor, target: Tensor, mapping: Tensor, size: Size = None) -> Answer:
     pairs = mapping.shape[0] if mapping.shape else 0
@@ -167,8 +165,7 @@ table_row("""
     (cache, out, _table, ...): _C_cache_ops::gather_and_maybe_dequant_cache
         _C_cache_ops::gather_cache _C_cache_ops::cp_gather_cache
         _C_cache_ops::cp_gather_and_upconvert_fp8_kv_cache
-    (cache, out, scales, _table, ...): _C_cache_ops::cp_gather_indexer_k_quant_cache
-        aiter::cp_gather_indexer_k_quant_cache
+    (cache, out, scales, _table, ...): _C_cache_ops|aiter::cp_gather_indexer_k_quant_cache
 """)
 def gathered_rows(cache: Tensor, out: Tensor, scales: Tensor | None = None) -> Answer:
     read = _as(out, cache)

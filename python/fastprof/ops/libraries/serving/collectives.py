@@ -31,16 +31,15 @@ table_row("""
     The sum of tensors over all ranks, on each of them, by the stack's own kernel or by NCCL.
     FLOPs: one for each element, an estimate: a rank adds n - 1 numbers for its share, or for all.
     Bytes: the tensor read, the sum written.
-    (_, x, out, _, _): _C_custom_ar::all_reduce _C_custom_ar::qr_all_reduce sgl_kernel::all_reduce
-        sgl_kernel::qr_all_reduce sgl_kernel::mscclpp_allreduce aiter::qr_all_reduce
-    (_, x, out): _C_custom_ar::all_reduce_reg sgl_kernel::all_reduce_reg
+    (_, x, out, _, _): _C_custom_ar|sgl_kernel::all_reduce
+        _C_custom_ar|sgl_kernel|aiter::qr_all_reduce sgl_kernel::mscclpp_allreduce
+    (_, x, out): _C_custom_ar|sgl_kernel::all_reduce_reg
         sgl_kernel::deterministic_all_reduce_reg
-    (_, x, _buffer, out): _C_custom_ar::all_reduce_unreg sgl_kernel::all_reduce_unreg
+    (_, x, _buffer, out): _C_custom_ar|sgl_kernel::all_reduce_unreg
         sgl_kernel::deterministic_all_reduce_unreg
     (_, x, out, ...): aiter::all_reduce
     (x, ...): aiter::all_reduce_ vllm::all_reduce vllm::all_reduce_symmetric_with_copy
-        vllm::inplace_all_reduce vllm::outplace_all_reduce sglang::inplace_all_reduce
-        sglang::outplace_all_reduce
+        vllm|sglang::inplace_all_reduce vllm|sglang::outplace_all_reduce
     (x, _): trtllm::userbuffers_allreduce_finalize
 """)("x, out?, _buffer?", Traffic(1, "x out/x'", exact=False))
 

@@ -17,12 +17,13 @@ from __future__ import annotations
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, SIGMOID, SQUARE_ROOT
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
+from fastprof.ops.dtypes import canonical_type, short_type
 from fastprof.ops.libraries.serving.products import packed_float4
 from fastprof.ops.losses.cross_entropy import FORWARD as SOFTMAX
 from fastprof.ops.parameters import Int, Size, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
-from fastprof.ops.tensor import canonical_type, elements, fresh, moved, short_type, texts
+from fastprof.ops.tensor import elements, fresh, moved, texts
 from fastprof.ops.tensor_cores import why_not
 
 
@@ -116,8 +117,8 @@ def _work(x: Tensor, weight: Tensor, cost: Cost, weights: tuple[Tensor, ...]) ->
         an upper bound.
 
     An estimate: rows may include padding.
-    (out, x, weight, x_scale, w_scale, ...): _C::cutlass_moe_mm _C::cutlass_w4a8_moe_mm
-        sgl_kernel::cutlass_w4a8_moe_mm
+    (out, x, weight, x_scale, w_scale, ...): _C::cutlass_moe_mm
+        _C|sgl_kernel::cutlass_w4a8_moe_mm
     (x, weight, x_scale, w_scale, out, ...): _C::cutlass_mxfp8_grouped_mm
     (out, _table, _table, _table, _table, _table, x, weight, x_scale, w_scale, ...):
         sgl_kernel::fp8_blockwise_scaled_grouped_mm
@@ -151,8 +152,8 @@ def cutlass_moe_mm(
         bound.
 
     An estimate: rows may include padding.
-    (out, x, weight, x_scale, w_scale, ...): _C::cutlass_fp4_group_mm _C::cutlass_mxfp4_group_mm
-        sgl_kernel::cutlass_fp4_group_mm
+    (out, x, weight, x_scale, w_scale, ...): _C|sgl_kernel::cutlass_fp4_group_mm
+        _C::cutlass_mxfp4_group_mm
 """)
 def cutlass_fp4_group_mm(x: Tensor, weight: Tensor, out: Tensor, *, read: Tensors) -> Work:
     return grouped(packed_float4(x), packed_float4(weight), out, read, 2)
@@ -171,8 +172,7 @@ def cutlass_fp4_group_mm(x: Tensor, weight: Tensor, out: Tensor, *, read: Tensor
         _valid, weights, _, k, _, _, _, rows, columns, inner, ...):
         _moe_C::moe_wna16_marlin_gemm
     (x, out, weight, scales, zeros, more, more, _workspace, _order, _experts, _valid, weights,
-        _, k, _, _, _, rows, columns, inner, ...): _moe_C::moe_wna16_marlin_gemm
-        sgl_kernel::moe_wna16_marlin_gemm
+        _, k, _, _, _, rows, columns, inner, ...): _moe_C|sgl_kernel::moe_wna16_marlin_gemm
 """)
 def moe_wna16_marlin_gemm(
     x: Tensor,
@@ -202,10 +202,10 @@ def moe_wna16_marlin_gemm(
         experts, an upper bound.
 
     An estimate. The numbers per element of packed weights follow from h.
-    (x, w1, w2, weights, ids, ...): vllm::inplace_fused_experts vllm::outplace_fused_experts
-        vllm::fused_experts vllm::rocm_aiter_fused_moe vllm::rocm_aiter_asm_moe_tkw1
-        vllm::rocm_aiter_asm_moe vllm::rocm_aiter_ck_moe sglang::inplace_fused_experts
-        sglang::outplace_fused_experts aiter::fused_moe_ aiter::ck_moe
+    (x, w1, w2, weights, ids, ...): vllm|sglang::inplace_fused_experts
+        vllm|sglang::outplace_fused_experts vllm::fused_experts vllm::rocm_aiter_fused_moe
+        vllm::rocm_aiter_asm_moe_tkw1 vllm::rocm_aiter_asm_moe vllm::rocm_aiter_ck_moe
+        aiter::fused_moe_ aiter::ck_moe
     (out, x, w1, w2, _order, _weights, _experts, _valid, k, ...): aiter::fmoe aiter::fmoe_g1u1
         aiter::fmoe_g1u1_tkw1 aiter::fmoe_g1u1_a16 aiter::fmoe_int8_g1u0
         aiter::fmoe_int8_g1u0_a16 aiter::fmoe_fp8_blockscale_g1u1
@@ -444,7 +444,7 @@ table_row("""
     The results of k experts for each token, x[tokens, k, d], summed to [tokens, d].
     FLOPs: k - 1 per element of the sum.
     Bytes: x read, the sum written.
-    (x, out): _moe_C::moe_sum aiter::moe_sum sgl_kernel::moe_sum
+    (x, out): _moe_C|aiter|sgl_kernel::moe_sum
     (x, out, _): sgl_kernel::moe_sum_reduce
 """)
 def moe_sum(x: Tensor, out: Tensor) -> Answer:
@@ -477,7 +477,7 @@ def moe_unpermute(x: Tensor, order: Tensor, out: Tensor | None = None, *, read: 
     Rows of x[tokens, d] in a given order.
     FLOPs: 0.
     Bytes: one row per entry of the order read and written, the order read.
-    (x, order, out): _moe_C::shuffle_rows _C::shuffle_rows sgl_kernel::shuffle_rows
+    (x, order, out): _moe_C|_C|sgl_kernel::shuffle_rows
     (x, _scales, _limits, order, ...): trtllm::moe_permute
 """)
 def shuffle_rows(x: Tensor, order: Tensor, out: Tensor | None = None) -> Answer:

@@ -30,8 +30,8 @@ _ROOT: Final = 3  # squares added 2, x / root 1
     Bytes: x and weight read, y written.
 
     The addition of 1 to the weight in gemma's kernels is not counted.
-    (out, x, weight): _C::rms_norm sgl_kernel::rmsnorm sgl_kernel::gemma_rmsnorm
-        flashinfer::rmsnorm flashinfer::gemma_rmsnorm aiter::rmsnorm aiter::rms_norm_cu
+    (out, x, weight): _C::rms_norm sgl_kernel|flashinfer|aiter::rmsnorm
+        sgl_kernel|flashinfer::gemma_rmsnorm aiter::rms_norm_cu
     (out, x): _C::rms_norm_weightless
     (x, weight): aiter::rms_norm aiter::rmsnorm2d_fwd aiter::rmsnorm2d_fwd_
         aiter::rmsnorm2d_fwd_ck trtllm::flashinfer_rmsnorm trtllm::flashinfer_gemma_rmsnorm
@@ -49,9 +49,8 @@ def rms_norm_of_rows(x: Tensor, weight: Tensor | None = None, out: Tensor | None
     residual + x, and the RMS norm of it: both [.., d].
     FLOPs: 5 per element (added 1, squares added 2, scaling 1, weight 1), 6 if two are added.
     Bytes: x, residual and weight read, the norm and the new residual written.
-    (x, residual, weight): _C::fused_add_rms_norm sgl_kernel::fused_add_rmsnorm
-        sgl_kernel::gemma_fused_add_rmsnorm flashinfer::fused_add_rmsnorm
-        flashinfer::gemma_fused_add_rmsnorm trtllm::flashinfer_fused_add_rmsnorm
+    (x, residual, weight): _C::fused_add_rms_norm sgl_kernel|flashinfer::fused_add_rmsnorm
+        sgl_kernel|flashinfer::gemma_fused_add_rmsnorm trtllm::flashinfer_fused_add_rmsnorm
         trtllm::flashinfer_gemma_fused_add_rmsnorm aiter::fused_add_rms_norm_cu
         vllm::rocm_aiter_rmsnorm2d_fwd_with_add
     (x, residual): _C::fused_add_rms_norm_weightless
@@ -238,8 +237,8 @@ _ROTATION: Final = 3  # of a pair: four products, two sums
     Bytes: rotated elements read and written, positions and a row of the cache for each token read.
 
     If d is not recorded, complete heads count, an estimate.
-    (positions, query, key, size, cache, _, ...): _C::rotary_embedding
-        sgl_kernel::rotary_embedding vllm::flashinfer_rotary_embedding
+    (positions, query, key, size, cache, _, ...): _C|sgl_kernel::rotary_embedding
+        vllm::flashinfer_rotary_embedding
         trtllm::flashinfer_apply_rope_with_cos_sin_cache_inplace
         vllm::rocm_aiter_triton_rotary_embedding
     (positions, query, key, size, cache, _, _, offsets): _C::batched_rotary_embedding

@@ -17,20 +17,12 @@ from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost, Work
+from fastprof.ops.dtypes import Dtype, asked_type, canonical_type
 from fastprof.ops.matrix.matmul import Product, forward
 from fastprof.ops.parameters import Flag, Int, Size, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
-from fastprof.ops.tensor import (
-    Dtype,
-    asked_type,
-    canonical_type,
-    elements,
-    moved,
-    numbers_per_element,
-    present,
-    texts,
-)
+from fastprof.ops.tensor import elements, moved, numbers_per_element, present, texts
 
 
 def dense(
@@ -100,9 +92,8 @@ def _fits(out: Tensor | None, columns: int) -> None:
     x[.., k] times a weight of n columns, [n, k] or [k, n] (+ bias[n]).
     FLOPs: 2 rows n k, bias not counted.
     Bytes: x, weight and bias read, the output written in its own type or x's.
-    (out, x, weight): _C::dsv3_fused_a_gemm _C::fp32_router_gemm
-        sglang::flashinfer_dsv3_router_gemm _moe_C::dsv3_router_gemm
-        sgl_kernel::dsv3_fused_a_gemm sgl_kernel::dsv3_router_gemm
+    (out, x, weight): _C|sgl_kernel::dsv3_fused_a_gemm _C::fp32_router_gemm
+        sglang::flashinfer_dsv3_router_gemm _moe_C|sgl_kernel::dsv3_router_gemm
     (weight, x, ...): _rocm_C::LLMM1
     (weight, x, bias, _): _rocm_C::wvSplitK _rocm_C::wvSplitKrc
     (weight, x, _): _rocm_C::wvSplitK
@@ -183,8 +174,7 @@ def cutlass_scaled_mm(
     have 16 bits, [.., k].
     Bytes: x, weight, scales and bias read, the output written in its own type or the requested
     type, by default bfloat16.
-    (out, x, weight, x_scale, w_scale, alpha): _C::cutlass_scaled_fp4_mm
-        sgl_kernel::cutlass_scaled_fp4_mm
+    (out, x, weight, x_scale, w_scale, alpha): _C|sgl_kernel::cutlass_scaled_fp4_mm
     (x, weight, x_scale, w_scale, alpha, out_dtype, ...): vllm::flashinfer_mm_fp4
         trtllm::nvfp4_gemm
     (x, weight, x_scale, w_scale, alpha, _, out_dtype, ...): trtllm::fp4_gemm
@@ -216,8 +206,8 @@ def cutlass_scaled_fp4_mm(
     FLOPs: 2 rows n k; dequantising the weight is not counted.
     Bytes: x, the packed weight, scales, zeros and orders read, the output written in the requested
     type or x's (float16 for int8 and float8).
-    (x, weight, zeros, scales, order, ...): _C::gptq_gemm sgl_kernel::gptq_gemm
-        _rocm_C::gptq_gemm_rdna3 _rocm_C::gptq_gemm_rdna3_wmma
+    (x, weight, zeros, scales, order, ...): _C|sgl_kernel::gptq_gemm _rocm_C::gptq_gemm_rdna3
+        _rocm_C::gptq_gemm_rdna3_wmma
     (x, weight, scales, zeros, _): _C::awq_gemm
     (x, weight, scales, zeros, columns, ...): _C::allspark_w8a16_gemm
     (x, weight, _, out_dtype, scales, zeros, _, more, order, _): _C::machete_mm
@@ -259,7 +249,7 @@ def gptq_gemm(
     (x, out, weight, bias, scales, global_scale, zeros, order, permutation, _workspace, _, rows,
         columns, inner, ...): _C::gptq_marlin_gemm
     (x, out, weight, scales, global_scale, zeros, order, permutation, _workspace, _, rows,
-        columns, inner, ...): _C::gptq_marlin_gemm sgl_kernel::gptq_marlin_gemm
+        columns, inner, ...): _C|sgl_kernel::gptq_marlin_gemm
     (x, weight, scales, zeros, order, permutation, _workspace, _, rows, columns, inner, ...):
         _C::gptq_marlin_gemm
     (x, weight, more, scales, _workspace, _, rows, columns, inner): _C::gptq_marlin_24_gemm
@@ -288,9 +278,9 @@ table_row("""
     A packed weight in another order.
     FLOPs: 0.
     Bytes: the weight and the order read, the size of the weight written.
-    (weight, order, _): _C::gptq_shuffle sgl_kernel::gptq_shuffle
-    (weight, order, ...): _C::gptq_marlin_repack sgl_kernel::gptq_marlin_repack
-    (weight, ...): _C::awq_marlin_repack _C::machete_prepack_B sgl_kernel::awq_marlin_repack
+    (weight, order, _): _C|sgl_kernel::gptq_shuffle
+    (weight, order, ...): _C|sgl_kernel::gptq_marlin_repack
+    (weight, ...): _C|sgl_kernel::awq_marlin_repack _C::machete_prepack_B
     (weight, order): _C::permute_cols
     (weight): _C::cutlass_encode_and_reorder_int4b
 """)("weight, order?", Traffic(0, "weight order weight"))
@@ -334,8 +324,8 @@ table_row("""
     (out, x, scale, ...): _C::static_scaled_fp8_quant
     (out, x, scale, zero): _C::static_scaled_int8_quant
     (out, x, scale): aiter::static_per_tensor_quant
-    (x, scale): tensorrt_llm::static_quantize_e4m3_per_tensor
-        trtllm::static_quantize_e4m3_per_tensor trtllm::static_quantize_e4m3_activation
+    (x, scale): tensorrt_llm|trtllm::static_quantize_e4m3_per_tensor
+        trtllm::static_quantize_e4m3_activation
 """)("x, scale, out?, zero?", Traffic(SCALE, "x scale zero out/x:float8_e4m3fn"))
 
 
@@ -377,8 +367,7 @@ table_row("""
     The experts' rows of x as float8 or float4, by computed scales.
     FLOPs: 5 per element of x, an upper bound: the number of rows is a tensor value.
     Bytes: x read, the result and the scales written, an upper bound.
-    (out, scales, x, limit, starts, more_starts): _C::scaled_fp4_experts_quant
-        sgl_kernel::scaled_fp4_experts_quant
+    (out, scales, x, limit, starts, more_starts): _C|sgl_kernel::scaled_fp4_experts_quant
     (out, scales, x, starts, more_starts, _): _C::mxfp4_experts_quant
     (x, starts, more_starts, _offsets, out, scales): _C::mxfp8_experts_quant
     (out, x, limit, starts, scales): aiter::moe_smoothquant_fwd
@@ -406,8 +395,7 @@ table_row("""
     (x, limit, group, ...): trtllm::fp4_quantize
     (x, ...): trtllm::mxfp8_quantize trtllm::fp8_quantize_1x128
     (x, _): trtllm::fp8_quantize_1x128_packed_ue8m0
-    (x): tensorrt_llm::quantize_e4m3_per_tensor trtllm::quantize_e4m3_per_tensor
-        trtllm::quantize_e4m3_activation
+    (x): tensorrt_llm|trtllm::quantize_e4m3_per_tensor trtllm::quantize_e4m3_activation
 """)
 def scaled_fp4_quant(
     x: Tensor,

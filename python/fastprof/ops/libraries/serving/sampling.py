@@ -106,8 +106,7 @@ table_row("""
     silu(a) b: x[.., 2 d] contains a and b, the result is [.., d].
     FLOPs: 24 per element of the result (silu 23, times b 1).
     Bytes: x read, the result written.
-    (out, x): _C::silu_and_mul _C::mul_and_silu sgl_kernel::silu_and_mul aiter::silu_and_mul
-        flashinfer::silu_and_mul
+    (out, x): _C|sgl_kernel|aiter|flashinfer::silu_and_mul _C::mul_and_silu
     (x): trtllm::flashinfer_silu_and_mul
 """)("x, out?", lambda x, out: _gate(x, out, _SILU))
 
@@ -115,15 +114,14 @@ table_row("""
     gelu(a) b: x[.., 2 d] contains a and b, the result is [.., d].
     FLOPs: 25 per element of the result (gelu 24, times b 1).
     Bytes: x read, the result written.
-    (out, x): _C::gelu_and_mul sgl_kernel::gelu_and_mul aiter::gelu_and_mul flashinfer::gelu_and_mul
+    (out, x): _C|sgl_kernel|aiter|flashinfer::gelu_and_mul
 """)("x, out?", lambda x, out: _gate(x, out, _GELU))
 
 table_row("""
     gelu(a) b with gelu by tanh: x[.., 2 d] contains a and b, the result is [.., d].
     FLOPs: 29 per element of the result (gelu by tanh 28, times b 1).
     Bytes: x read, the result written.
-    (out, x): _C::gelu_tanh_and_mul sgl_kernel::gelu_tanh_and_mul aiter::gelu_tanh_and_mul
-        flashinfer::gelu_tanh_and_mul
+    (out, x): _C|sgl_kernel|aiter|flashinfer::gelu_tanh_and_mul
     (x): trtllm::flashinfer_gelu_tanh_and_mul
 """)("x, out?", lambda x, out: _gate(x, out, _GELU_TANH + 1))
 
@@ -148,14 +146,14 @@ table_row("""
     gelu of x[..] by tanh.
     FLOPs: 28 per element.
     Bytes: x read, the result written.
-    (out, x): _C::gelu_new _C::gelu_fast aiter::gelu_fast
+    (out, x): _C::gelu_new _C|aiter::gelu_fast
 """)("x, out?", lambda x, out: _plain(x, out, _GELU_TANH))
 
 table_row("""
     x sigmoid(1.702 x) of x[..].
     FLOPs: 24 per element (factor 1, sigmoid 22, times x 1).
     Bytes: x read, the result written.
-    (out, x): _C::gelu_quick sgl_kernel::gelu_quick
+    (out, x): _C|sgl_kernel::gelu_quick
 """)("x, out?", lambda x, out: _plain(x, out, SIGMOID + 2))
 
 
@@ -196,8 +194,7 @@ def silu_and_mul_per_block_quant(x: Tensor, out: Tensor | None = None, *, read: 
     FLOPs: 29 per element of the result, an upper bound: the number of rows is a tensor value.
     Bytes: x read, the result and the scales written, an upper bound.
     (x, starts, out, scales): _C::persistent_masked_m_silu_mul_quant
-    (out, scales, x, limit, starts, ...): _C::silu_and_mul_scaled_fp4_experts_quant
-        sgl_kernel::silu_and_mul_scaled_fp4_experts_quant
+    (out, scales, x, limit, starts, ...): _C|sgl_kernel::silu_and_mul_scaled_fp4_experts_quant
     (out, scales, x, starts, ...): _C::silu_and_mul_mxfp4_experts_quant
 """)
 def persistent_masked_m_silu_mul_quant(
@@ -258,8 +255,8 @@ def selective_scan_fwd(
     FLOPs: 2 w per element; bias and SiLU are not counted.
     Bytes: x, weight and bias read, the result written over x, the last w - 1 of each sequence read
     and written.
-    (x, weight, bias, states, starts, slots, flags, ...): _C::causal_conv1d_fwd
-        sgl_kernel::causal_conv1d_fwd trtllm::causal_conv1d_fwd
+    (x, weight, bias, states, starts, slots, flags, ...):
+        _C|sgl_kernel|trtllm::causal_conv1d_fwd
 """)
 def causal_conv1d_fwd(
     x: Tensor,
@@ -281,8 +278,7 @@ def causal_conv1d_fwd(
     FLOPs: 2 w per element; bias and SiLU are not counted.
     Bytes: x, weight and bias read, the result written over x, the last w - 1 of each sequence read
     and written.
-    (x, states, weight, bias, _, lengths, slots, _): _C::causal_conv1d_update
-        sgl_kernel::causal_conv1d_update trtllm::causal_conv1d_update
+    (x, states, weight, bias, _, lengths, slots, _): _C|sgl_kernel|trtllm::causal_conv1d_update
 """)
 def causal_conv1d_update(
     x: Tensor, states: Tensor, weight: Tensor, slots: Tensor | None = None, *, read: Tensors

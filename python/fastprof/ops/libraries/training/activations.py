@@ -20,11 +20,12 @@ from typing import Any, Final
 from fastprof.model.call import Tensor
 from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, SIGMOID, TRIGONOMETRIC
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
+from fastprof.ops.dtypes import named
 from fastprof.ops.matrix.matmul import Product, forward
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
-from fastprof.ops.tensor import byte_count, elements, fresh, moved, named, present, texts
+from fastprof.ops.tensor import byte_count, elements, fresh, moved, present, texts
 
 # FLOPs of one activation, and of its derivative.
 _SILU: Final = (SIGMOID + 1, SIGMOID + 4)

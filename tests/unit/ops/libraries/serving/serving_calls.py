@@ -2,7 +2,8 @@
 
 from fastprof.model.call import Call, Tensor
 from fastprof.ops import why_unknown
-from unit.ops.ops_examples import Example, cost, tensor
+from unit.ops.ops_calls import tensor
+from unit.ops.ops_examples import Example, cost
 
 
 def fp8(*shape: int) -> Tensor:

@@ -6,7 +6,8 @@ from fastprof.model.call import Arg, Call
 from fastprof.ops import work
 from fastprof.ops.libraries.serving.lengths import Lengths, is_batch, is_detailed, lengths_of
 from unit.ops.libraries.serving.serving_calls import int8, int32, reason, uint8
-from unit.ops.ops_examples import Example, Rows, bf16, calls, fp32, listed
+from unit.ops.ops_calls import bf16, calls, fp32
+from unit.ops.ops_examples import Example, Rows, listed
 
 DETAILED = "execute_5_context_1(sq4sk4sqsq16sqsk16)_generation_1(sq1sk9sqsq1sqsk9)"
 DECODE = "step[DECODE bs=3 g_sq=3 g_sk=60 g_sqsk=60]"

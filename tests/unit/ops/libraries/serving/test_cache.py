@@ -2,7 +2,8 @@
 
 from fastprof.model.call import UNKNOWN
 from unit.ops.libraries.serving.serving_calls import fp8, int32, reason, uint8
-from unit.ops.ops_examples import Rows, aten, bf16, fp16, fp32, int64, listed
+from unit.ops.ops_calls import aten, bf16, fp16, fp32, int64
+from unit.ops.ops_examples import Rows, listed
 
 # 5 tokens, 2 heads of 8, bf16; caches in blocks of 16.
 K = 2 * 5 * 2 * 8

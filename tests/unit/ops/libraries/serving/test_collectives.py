@@ -2,7 +2,8 @@
 
 from fastprof.model.call import UNKNOWN
 from unit.ops.libraries.serving.serving_calls import fp8, reason, uint8
-from unit.ops.ops_examples import Rows, aten, bf16, fp32, tensor
+from unit.ops.ops_calls import aten, bf16, fp32, tensor
+from unit.ops.ops_examples import Rows
 
 # x [4, 8] bf16: 32 elements, 64 bytes.
 N, X, W = 32, 64, 16

@@ -3,7 +3,8 @@
 from fastprof.model.call import UNKNOWN
 from fastprof.ops import work
 from unit.ops.libraries.serving.serving_calls import fp8, int32, reason, uint8
-from unit.ops.ops_examples import Rows, aten, bf16, fp32, listed
+from unit.ops.ops_calls import aten, bf16, fp32
+from unit.ops.ops_examples import Rows, listed
 
 # 5 tokens of 16, 8 experts, 2 per token.
 SCORES, FOUND = 4 * 5 * 8, 4 * 5 * 2

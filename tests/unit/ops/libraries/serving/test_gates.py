@@ -1,7 +1,8 @@
 """Activations of serving stacks: gated, plain, quantised."""
 
 from unit.ops.libraries.serving.serving_calls import fp8, int32, reason, uint8
-from unit.ops.ops_examples import Rows, aten, bf16, fp16, fp32
+from unit.ops.ops_calls import aten, bf16, fp16, fp32
+from unit.ops.ops_examples import Rows
 
 # x [4, 16] bf16 has 128 bytes, its halves 32 elements and 64 bytes.
 X, N, OUT = 128, 32, 64

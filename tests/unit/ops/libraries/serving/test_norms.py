@@ -1,7 +1,8 @@
 """Norms of serving stacks: plain, with a residual, quantised, of heads; layer and group norm."""
 
 from unit.ops.libraries.serving.serving_calls import exact, fp8, reason, uint8
-from unit.ops.ops_examples import Rows, aten, bf16, check, fp32
+from unit.ops.ops_calls import aten, bf16, fp32
+from unit.ops.ops_examples import Rows, check
 
 X, N = 64, 32  # bytes and elements of x [4, 8] bf16
 W = 16  # bytes of a weight [8] bf16

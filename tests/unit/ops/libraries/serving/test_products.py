@@ -3,7 +3,8 @@
 from fastprof.model.call import UNKNOWN
 from fastprof.ops import work
 from unit.ops.libraries.serving.serving_calls import fp8, int8, int32, reason, uint8
-from unit.ops.ops_examples import Rows, aten, bf16, fp16, fp32, int64, listed, tensor
+from unit.ops.ops_calls import aten, bf16, fp16, fp32, int64, tensor
+from unit.ops.ops_examples import Rows, listed
 
 # x [5, 32] times a weight of 16 columns.
 FLOPS = 2 * 5 * 16 * 32

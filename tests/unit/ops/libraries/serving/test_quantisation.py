@@ -1,7 +1,8 @@
 """Quantisation in serving stacks: given and computed scales, experts' rows; dequantisation."""
 
 from unit.ops.libraries.serving.serving_calls import fp8, int8, int32, reason, uint8
-from unit.ops.ops_examples import Rows, aten, bf16, fp16, fp32
+from unit.ops.ops_calls import aten, bf16, fp16, fp32
+from unit.ops.ops_examples import Rows
 
 N, X = 64, 128  # elements and bytes of x [4, 16] bf16
 VALUES = {

@@ -1,7 +1,8 @@
 """Rotary position embedding of serving stacks."""
 
 from unit.ops.libraries.serving.serving_calls import exact, int32, reason
-from unit.ops.ops_examples import Rows, aten, bf16, check, fp32, int64
+from unit.ops.ops_calls import aten, bf16, fp32, int64
+from unit.ops.ops_examples import Rows, check
 
 # 5 tokens, 4 heads of queries and 2 of keys, of 8; the first 6 are rotated. bf16.
 VALUES = {
