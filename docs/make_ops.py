@@ -46,9 +46,7 @@ def index() -> str:
     for (space, name), module in noted.modules.items():
         lines.setdefault((module.removeprefix(prefix), space), []).append(name)
     text = [" ".join([*key, *names]) for key, names in lines.items()]
-    text += [
-        " ".join([PATTERN, pattern.pattern, *key]) for pattern, key in registry.GENERATED.items()
-    ]
+    text += [" ".join([PATTERN, pattern, *key]) for pattern, key in registry.GENERATED.items()]
     return "\n".join([HEAD, *text, ""])
 
 

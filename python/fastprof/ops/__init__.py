@@ -9,7 +9,7 @@ from fastprof.ops import tensor_cores as compute_types
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.kernels import KernelInfo, classify
 from fastprof.ops.parameters import tensors_of, tensors_text
-from fastprof.ops.registry import find, has_model, op, why_unknown, work
+from fastprof.ops.registry import find, has_model, home_of, op, why_unknown, work
 from fastprof.ops.tensor import elements, tensor_bytes, tensor_text
 from fastprof.ops.tensor_cores import reason_of_name, reason_of_types
 
@@ -25,6 +25,7 @@ __all__ = [
     "elements",
     "find",
     "has_model",
+    "home_of",
     "op",
     "reason_of_name",
     "reason_of_types",

@@ -312,6 +312,7 @@ _TENSILE: Final = regex(r"^cijk_(ailk|alik)c?_(bljk|bjlk)c?(?=_|$)")
 _TENSILE_LETTER: Final = {"ailk": "n", "alik": "t", "bljk": "n", "bjlk": "t"}
 
 
+@lru_cache(1024)  # several columns need it
 def classify(name: str) -> KernelInfo:
     """Classify a kernel by its name.
 

@@ -58,14 +58,14 @@ def keys() -> list[tuple[str, str]]:
 
 
 @cache
-def generated_names(namespace: str) -> dict[re.Pattern[str], tuple[str, str]]:
+def generated_names(namespace: str) -> dict[str, tuple[str, str]]:
     """Expressions for names of code generators, and the operator whose formula they have.
 
-    namespace : of the names; those of another are not compiled
+    namespace : of the names; those of another are left out
     """
     lines = [line.split(" ") for line in _lines() if line.startswith(PATTERN)]
     return {
-        re.compile(pattern): (space, name)
+        pattern: (space, name)
         for _, pattern, space, name in lines
         if re.fullmatch(pattern.partition("::")[0], namespace)
     }
@@ -117,7 +117,7 @@ _IN_ORDER: Final = "(*)"
 
 
 _entries: dict[tuple[str, str], Entry] = {}
-GENERATED: Final[dict[re.Pattern[str], tuple[str, str]]] = {}  # what imported modules assign
+GENERATED: Final[dict[str, tuple[str, str]]] = {}  # what imported modules assign
 DIRECTIONS: Final = frozenset({"fprop", "bprop"})
 _answers: Final[dict[str, dict[str, Work | str]]] = {direction: {} for direction in DIRECTIONS}
 _MOST_ANSWERS: Final = 1 << 15
@@ -180,7 +180,7 @@ def op(
         raise OpError(f"aten={aten!r}: expected a list of names")
 
     def register(function: Function) -> Function:
-        declared = Declaration(function, Repeat(call, make))
+        declared = Declaration(function, Repeat(call, make) if call or make else None)
         keyed: dict[tuple[str, str], list[str]] = {}
         for text in names:
             keyed.setdefault((_home(module), declared.name_in(text)), []).append(text)
@@ -253,15 +253,16 @@ def _add(declared: Declaration, keyed: dict[tuple[str, str], list[str]]) -> None
     entries = {key: Entry(declared, tuple(texts)) for key, texts in keyed.items()}
     if not entries:
         raise OpError(f"{declared}: expected a name of an operator, found none")
-    if not declared.is_builtin:
+    is_builtin = declared.is_builtin
+    if not is_builtin:
         for entry in entries.values():
             entry.signatures  # noqa: B018  raises
     for key in entries:
-        other = _entries.get(key) if declared.is_builtin else _registered(key)
+        other = _entries.get(key) if is_builtin else _registered(key)
         if other is not None:
             raise OpError(f"{declared}: {'.'.join(key)} already has a formula, {other.declared}")
     _entries.update(entries)
-    if not declared.is_builtin:  # fastprof's own are imported before the first answer
+    if not is_builtin:  # fastprof's own are imported before the first answer
         for answers in _answers.values():
             answers.clear()
 
@@ -277,7 +278,7 @@ def generated(pattern: str, name: str) -> None:
         The operator with the formula and signatures, with its namespace.
     """
     space, _, op_name = name.rpartition("::")
-    GENERATED[re.compile(pattern)] = (space, op_name)
+    GENERATED[pattern] = (space, op_name)
     _key_of_generated.cache_clear()
 
 
@@ -296,18 +297,22 @@ def _registered(key: tuple[str, str]) -> Entry | None:
 
 
 def _entry(call: Call) -> Entry | None:
+    return _registered(_key(call))
+
+
+def _key(call: Call) -> tuple[str, str]:
+    """What the operator is registered as, if it has a formula; imports none."""
     if call.mod in MODULES:
-        return _registered((TORCH, call.op))
+        return TORCH, call.op
     if call.mod.startswith(_OPS):  # Python calls of operators
         namespace = call.mod.removeprefix(_OPS)
-        return _registered((ATEN, call.op if namespace == ATEN else f"{namespace}::{call.op}"))
-    name = call.op.split(".", 1)[0] if call.mod == ATEN else call.op  # without the overload
-    entry = _registered((call.mod, name))
-    if entry is None and call.mod == ATEN and _TRITON.match(name):
-        return _registered((ATEN, "triton"))  # a kernel name from torch.compile
-    if entry is None and call.mod != ATEN:
-        return _registered(_key_of_generated(f"{call.mod}::{name.split('.', 1)[0]}"))
-    return entry
+        return ATEN, call.op if namespace == ATEN else f"{namespace}::{call.op}"
+    key = call.mod, call.op.split(".", 1)[0] if call.mod == ATEN else call.op  # no overload
+    if key in _entries or key[1] in _modules().get(key[0], ()):
+        return key
+    if call.mod != ATEN:
+        return _key_of_generated(f"{call.mod}::{call.op.split('.', 1)[0]}")
+    return (ATEN, "triton") if _TRITON.match(key[1]) else key  # a kernel name of torch.compile
 
 
 @lru_cache(maxsize=4096)
@@ -315,7 +320,7 @@ def _key_of_generated(whole: str) -> tuple[str, str]:
     keys = (
         key
         for pattern, key in {**generated_names(whole.partition("::")[0]), **GENERATED}.items()
-        if pattern.fullmatch(whole)
+        if re.fullmatch(pattern, whole)
     )
     return next(keys, ("", ""))
 
@@ -324,6 +329,15 @@ def find(call: Call) -> Formula | None:
     """The formula of the called operator, or None."""
     entry = _entry(call)
     return None if entry is None else entry.formula
+
+
+def home_of(call: Call) -> str | None:
+    """The module of the formula that `find` returns; None if there is none. Imports none."""
+    key = _key(call)
+    if key in _entries:
+        return _entries[key].declared.home
+    module = _modules().get(key[0], {}).get(key[1])
+    return None if module is None else f"fastprof.ops.{module}"
 
 
 def repeat_of(call: Call) -> Repeat:

@@ -26,36 +26,62 @@ _LONGEST_TYPE: Final = 600
 # Types of products in lower-case kernel names: operands before accumulators; the first match wins.
 # nvjet: one letter per operand. Tensile (Cijk): operands, output, accumulator. TensorRT-LLM (bmm_,
 # gemm_): output, then both operands, of which the wider is the type; the accumulator.
+# Each match of a pattern contains one of the words before it: most names contain none.
 _OF_PRODUCT: Final = tuple(
-    (name, regex(pattern))
-    for name, pattern in (
-        ("bf16", r"(?:bmm|gemm)_[a-z0-9]+_[a-z0-9]*bfloat16|fmhasm\d+\w*kernel_q(?:kv)?bfloat16"),
-        ("fp16", r"(?:bmm|gemm)_[a-z0-9]+_[a-z0-9]*fp16_fp32|fmhasm\d+\w*kernel_q(?:kv)?fp16"),
+    (name, tuple(words.split()), regex(pattern))
+    for name, words, pattern in (
         (
-            "fp4",
-            r"(?:mx)?e2m1(?:mx)?e2m1|nvjet_(?:sm\d+_)?oo|xf4_\w*xf4_|nvf4|afp4_?wfp4|a4w4|nvfp4_gemm",
+            "bf16",
+            "bfloat16",
+            r"(?:bmm|gemm)_[a-z0-9]+_[a-z0-9]*bfloat16|fmhasm\d+\w*kernel_q(?:kv)?bfloat16",
         ),
-        ("fp8", r"e4m3|e5m2|fp8(?!kv)|f8f8|float8|nvjet_(?:sm\d+_)?q|cijk_\w+?_[fb]8"),
-        ("bf16", r"bf16|bfloat16|nvjet_(?:sm\d+_)?t|cijk_[a-z]+_[a-z]+_b[bs_]*s_|ushort"),
         (
             "fp16",
+            "fp16",
+            r"(?:bmm|gemm)_[a-z0-9]+_[a-z0-9]*fp16_fp32|fmhasm\d+\w*kernel_q(?:kv)?fp16",
+        ),
+        (
+            "fp4",
+            "e2m1 nvjet xf4 nvf4 fp4 a4w4",
+            r"(?:mx)?e2m1(?:mx)?e2m1|nvjet_(?:sm\d+_)?oo|xf4_\w*xf4_|nvf4|afp4_?wfp4|a4w4|nvfp4_gemm",
+        ),
+        (
+            "fp8",
+            "e4m3 e5m2 fp8 f8f8 float8 nvjet cijk",
+            r"e4m3|e5m2|fp8(?!kv)|f8f8|float8|nvjet_(?:sm\d+_)?q|cijk_\w+?_[fb]8",
+        ),
+        (
+            "bf16",
+            "bf16 bfloat16 nvjet cijk ushort",
+            r"bf16|bfloat16|nvjet_(?:sm\d+_)?t|cijk_[a-z]+_[a-z]+_b[bs_]*s_|ushort",
+        ),
+        (
+            "fp16",
+            "fp16 float16 f16 half 884 1688 16816 hgemm hcudnn nvjet cijk",
             # cuDNN's generated attention has f16 in its name for bf16 too.
             r"fp16|float16|(?<!wgmma_)(?<![a-z])f16|f16f16|half|[sh]884(?:gemm|cudnn)"
             r"|h(?:1688|16816)|hgemm|hcudnn|nvjet_(?:sm\d+_)?h|cijk_[a-z]+_[a-z]+_h[hs]*_",
         ),
         (
             "tf32",
+            "tf32 tfloat32 xf32 1688 nvjet cijk",
             r"tf32|tfloat32|xf32|s1688(?:gemm|cudnn|[fdw](?:prop|grad))|nvjet_(?:sm\d+_)?s"
             r"|cijk_[a-z]+_[a-z]+_s_mx_",
         ),
         (
             "fp64",
+            "gemm d884 f64f64 nvjet double cijk",
             r"(?<![a-z])[dz]gemm|d884|f64f64|nvjet_(?:sm\d+_)?d|<(?:int, ?)*double\b"
             r"|cijk_[a-z]+_[a-z]+_[dz]b_",
         ),
-        ("int8", r"(?<!u)int8|i8i8|i8i32|_i8_|(?<![a-z])i\d{3,6}(?:gemm|cudnn)|icudnn|cijk_\w+_i8"),
+        (
+            "int8",
+            "int8 i8i8 i8i32 _i8_ gemm cudnn cijk",
+            r"(?<!u)int8|i8i8|i8i32|_i8_|(?<![a-z])i\d{3,6}(?:gemm|cudnn)|icudnn|cijk_\w+_i8",
+        ),
         (
             "fp32",
+            "gemm scudnn f32f32 fp32 _f32 float cijk",
             r"(?<![a-z])(?:[sc]|gc)gemm|_[sc]gemm|scudnn|f32f32|fp32|_f32|<(?:int, ?)*float\b"
             r"|cijk_[a-z]+_[a-z]+_[sc]_?b_",
         ),
@@ -63,14 +89,15 @@ _OF_PRODUCT: Final = tuple(
 )
 # Template arguments, for operators without types. Scalar parameters of fp32 kernels are double.
 _OF_ARGUMENTS: Final = tuple(
-    (name, regex(pattern))
-    for name, pattern in (
-        ("bf16", r"BFloat16|bfloat16"),
-        ("fp16", r"c10::Half|__half|half_t"),
-        ("fp32", r"\bfloat\b"),
-        ("fp64", r"\bdouble\b"),
+    (name, tuple(words.split()), regex(pattern))
+    for name, words, pattern in (
+        ("bf16", "BFloat16 bfloat16", r"BFloat16|bfloat16"),
+        ("fp16", "Half half", r"c10::Half|__half|half_t"),
+        ("fp32", "float", r"\bfloat\b"),
+        ("fp64", "double", r"\bdouble\b"),
     )
 )
+_TypeOfNames = tuple[str, tuple[str, ...], "re.Pattern[str]"]
 _AMD: Final = regex(r"cijk_|gtcx|mfma|xdl|_mi\d+x\d+", re.IGNORECASE)
 
 _OF_TENSOR: Final = {
@@ -123,8 +150,11 @@ def name_types(name: str) -> list[str | None]:
 _OF_OTHERS: Final = tuple(None if name == "int8" else name for name in COMPUTE_TYPES)
 
 
-def _first(patterns: tuple[tuple[str, re.Pattern[str]], ...], name: str) -> str | None:
-    return next((found for found, pattern in patterns if pattern.search(name)), None)
+def _first(patterns: tuple[_TypeOfNames, ...], name: str) -> str | None:
+    for result, words, pattern in patterns:
+        if any(word in name for word in words) and pattern.search(name):
+            return result
+    return None
 
 
 def call_type(call: Call) -> str | None:

@@ -21,7 +21,7 @@ from fastprof.model.call import Arg, Call, Tensor
 from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.out_forms import ATEN
 from fastprof.ops.parameters import Tensors
-from fastprof.ops.registry import find, operators, work
+from fastprof.ops.registry import home_of, operators, work
 from fastprof.ops.tensor import byte_count, elements, moved, texts
 
 _NAME: Final = re.compile(r"triton_([a-z]+)(?:_fused)?(?:_(.*?))?(?:_?\d+)?\Z", re.DOTALL)
@@ -75,7 +75,7 @@ def _operators(words: list[str]) -> Iterable[str]:
     while start < len(words):
         for end in range(len(words), start, -1):
             name = "_".join(words[start:end])
-            if name and find(Call(ATEN, name)) is not None:
+            if name and home_of(Call(ATEN, name)) is not None:
                 yield name
                 start = end
                 break

@@ -31,7 +31,7 @@ from fastprof._core._pools import pairs
 from fastprof._core._take import distinct, take, where
 from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._system.regex import regex
-from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.arrays import Bools, Int32, Int64, unique
 from fastprof.model.call import Arg, Call, Tensor
 from fastprof.model.markers import Meaning
 from fastprof.model.trace import Trace
@@ -69,7 +69,9 @@ def infer_results(trace: Trace, attribution: Attribution) -> InferredResults:
         attribution.meanings,
         take(attribution.ranges.label, attribution.frame_range),
     )
-    ranks = np.array([_rank(meaning) for meaning in meanings], np.uint8)
+    ranks = np.full(len(meanings), _path.NO_RANK, np.uint8)
+    for label in np.flatnonzero(attribution.around_work).tolist():
+        ranks[label] = _rank(meanings[label])
     if _LACKS_RESULT not in ranks:
         return InferredResults(meanings, label_of_frame)
     call_of_frame, calls = _path.best_of_rank(
@@ -374,8 +376,10 @@ def with_batches(
     kind : [kernels] index into `kinds`
     """
     unchanged = Batches(meanings, kinds, kind, None)
-    needs = [*map(_needs_batch, meanings), False]  # the last for label -1
-    if not any(needs):
+    needs = np.zeros(len(meanings) + 1, bool)  # the last for label -1
+    for label in unique(kinds.calls[kinds.calls >= 0]).tolist():
+        needs[label] = _needs_batch(meanings[label])
+    if not needs.any():
         return unchanged
     ranks = np.array([_tensor_rank(meaning.name) for meaning in meanings], np.uint8)
     if (ranks == _path.NO_RANK).all():
@@ -384,7 +388,7 @@ def with_batches(
     launch = attribution.launch_frame_of_kernel
     frame = np.where(launch >= 0, launch, attribution.frame_of_kernel)
     batch = take(label_of_frame, take(around, frame))
-    needed: Bools = np.any(np.array(needs, bool)[kinds.calls], axis=1)
+    needed: Bools = np.any(needs[kinds.calls], axis=1)
     of_kernel = np.where(take(needed, kind), batch, _NONE)
     pair, firsts = pairs(kind, of_kernel)
     extended = list(meanings)

@@ -32,7 +32,6 @@ from fastprof.model.markers import Kind, Meaning, op_name
 from fastprof.model.trace import Trace
 from fastprof.ops.cost import add_known
 from fastprof.ops.dtypes import canonical_type
-from fastprof.ops.formula import Formula
 from fastprof.profile.call_results import CallKinds, InferredResults, infer_results, with_batches
 from fastprof.profile.callpath.attribution import Attribution
 
@@ -143,15 +142,25 @@ def _found(
 ) -> tuple[CallKinds, Int32, Int32, ByteFlags, Int32]:
     """`kinds`, of labels, `kind`, `group`, `taken` and `instance` of CallsOfKernels."""
     meanings, label_of_frame = inferred.meanings, inferred.label_of_frame
-    calls = [m.call if m.has_arguments else None for m in meanings]
-    of_calls = [None if call is None else _sizes(call) for call in calls]
-    bits, ranks = np.empty(len(meanings), np.uint16), np.empty(len(meanings), np.uint8)
-    flops = []
-    for i, m in enumerate(meanings):  # in one loop, as registry.work keeps some thousands of calls
-        bits[i] = cost_bits(m.call, m.has_arguments, m.backward and not m.autograd_node)
+    n_new = len(meanings) - len(attribution.meanings)
+    wanted = np.append(attribution.around_work, np.ones(n_new, bool))
+    in_forward = attribution.around_forward
+    in_forward = np.append(in_forward, np.full(n_new, in_forward.any()))
+    bits = np.zeros(len(meanings), np.uint16)
+    ranks = np.full(len(meanings), _path.NO_RANK, np.uint8)
+    calls: list[Call | None] = [None] * len(meanings)
+    flops: list[int | None] = [None] * len(meanings)
+    # In one loop, as registry.work keeps some thousands of calls.
+    for i in np.flatnonzero(wanted).tolist():
+        m = meanings[i]
         ranks[i] = _rank(m)
-        flops.append(flops_of_products(m.call) if m.call and m.has_arguments else None)
-    complete = np.array([is_complete(call) for call in calls], bool) & (bits & _calls.KNOWN != 0)
+        is_gradient = m.backward and not m.autograd_node
+        bits[i] = cost_bits(m.call, m.has_arguments, is_gradient, bool(in_forward[i]))
+        if m.call is not None and m.has_arguments:
+            calls[i], flops[i] = m.call, flops_of_products(m.call)
+    of_calls = [None if call is None else _sizes(call) for call in calls]
+    complete = [call is not None and is_complete(call) for call in calls]
+    is_known = np.array(complete, bool) & (bits & _calls.KNOWN != 0)
     picked = _picked(meanings, ranks, attribution.frame_parent, label_of_frame)
     kinds, kind, group, taken, instance = _calls.find(
         attribution.frame_of_kernel,
@@ -161,7 +170,7 @@ def _found(
             label_of_frame,
             attribution.frame_range,
             picked,
-            _path.nearest(attribution.frame_parent, label_of_frame, complete.view(np.uint8)),
+            _path.nearest(attribution.frame_parent, label_of_frame, is_known.view(np.uint8)),
             attribution.backward_of_frame,
             _calls.instances(attribution.backward_of_frame, attribution.meaning_of_frame, picked),
         ),
@@ -175,7 +184,7 @@ def _found(
                 ]
             ),
             _numbers(of_calls),
-            _numbers([_types(call) for call in calls]),
+            _numbers([None if call is None else _types(call) for call in calls]),
             _numbers(flops),
         ),
         _outside_nodes(meanings, attribution.frame_parent, label_of_frame),
@@ -222,7 +231,7 @@ def _rank(m: Meaning) -> int:
         return 0
     if m.kind == Kind.ARGUMENT:
         return 1
-    if m.call is not None and ops.find(m.call) is not None:
+    if m.call is not None and ops.home_of(m.call) is not None:
         return 2  # of unknown shapes
     if m.kind != Kind.TORCH:
         return _path.NO_RANK
@@ -242,23 +251,27 @@ _FAMILY_MODULES: Final = tuple(
 _ONE_GRADIENT: Final = regex(r"_backward_(?:input|weights?|bias)\Z")
 
 
-def cost_bits(call: Call | None, has_arguments: bool, gradient: bool = False) -> int:
+def cost_bits(
+    call: Call | None, has_arguments: bool, gradient: bool = False, has_backward: bool = True
+) -> int:
     """Properties of a call that determine its cost, as bits of `_calls`.
 
     gradient : whether it is an operator of a backward pass
+    has_backward : whether a backward pass may be recorded; without one, the bits of it are those of
+        an unknown one
     """
     if call is None:
         return _calls.UNKNOWN_BACKWARD
     work = ops.work(call, "fprop") if has_arguments else None
-    backward = ops.work(call, "bprop") if has_arguments else None
-    formula = ops.find(call)
+    backward = ops.work(call, "bprop") if has_arguments and has_backward else None
+    home = ops.home_of(call)
     bits = (
         _calls.GRADIENT * gradient
         | _calls.UNKNOWN_BACKWARD * (backward is None)
-        | _calls.FORMULA * (formula is not None)
+        | _calls.FORMULA * (home is not None)
     )
     if work is None:
-        return bits | _calls.FAMILY * _is_of_family(formula)
+        return bits | _calls.FAMILY * (home is not None and home.startswith(_FAMILY_MODULES))
     mains = [part.kernels for part in work.parts if part.role != "bias"]
     family = bool(mains) and all(kernels and kernels <= FAMILY_KERNELS for kernels in mains)
     return (
@@ -275,10 +288,6 @@ def cost_bits(call: Call | None, has_arguments: bool, gradient: bool = False) ->
 def is_complete(call: Call | None) -> bool:
     """False for a single gradient of a convolution: the enclosing operator has all sizes."""
     return call is not None and _ONE_GRADIENT.search(call.op) is None
-
-
-def _is_of_family(formula: Formula | None) -> bool:
-    return formula is not None and formula.function.__module__.startswith(_FAMILY_MODULES)
 
 
 def _has_others(work: ops.Work | None) -> bool:
@@ -350,14 +359,14 @@ def _outside_nodes(meanings: list[Meaning], parent: Int32, label_of_frame: Int32
     gradient to shape and type of the input, as for a broadcast bias. If the node itself was not
     recorded, all work of the engine counts as the node's. None if the engine has no ranges.
     """
+    if not any(m.evaluates for m in meanings):
+        return None
     bits = [
         _calls.ENGINE * m.evaluates
         | _calls.NODE * (m.autograd_node and not m.evaluates)
         | _calls.FITS * (m.call is not None and m.call.op in FITS_GRADIENT)
         for m in meanings
     ]
-    if not any(bit & _calls.ENGINE for bit in bits):
-        return None
     return _calls.outside(parent, label_of_frame, np.array(bits, np.uint8))
 
 

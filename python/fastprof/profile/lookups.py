@@ -6,7 +6,7 @@ kernels refer to it by index.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -105,7 +105,7 @@ class Lookups:
         used, place = distinct(frame, len(parent), path_of_frame)
         paths = KernelPaths(place, np.array(used, np.int32), parent, label)
         meanings = attribution.meanings
-        return _chains(paths, meanings, is_own, _each(meanings, _labels), DEEPEST)
+        return _chains(paths, is_own, _each(meanings, _labels), DEEPEST)
 
     @computed_once
     def _tree_of_user_ranges(self) -> tuple[Int32, Int32, Int32]:
@@ -260,24 +260,37 @@ class Lookups:
         Chains end after the `deepest` first labels.
         """
         meanings = self.attribution.meanings
-        return _chains(paths, meanings, self.flags(wanted), _each(meanings, value), deepest)
+        return _chains(paths, self.flags(wanted), _each(meanings, value), deepest)
 
     def folds(
         self,
-        wanted: Callable[[Meaning], bool],
+        adds: Callable[[Meaning], Hashable | None],
         paths: KernelPaths,
         start: Any,
-        fold: Callable[[Any, Meaning], Any],
+        fold: Callable[[Any, Any], Any],
         deepest: int | None = None,
     ) -> SharedValues:
         """As `chains`, with values that follow from that of the chain without its last label.
 
-        fold : the value of a chain, from that without its last label, and the label; `start` is
-            that of the empty chain
+        Chains of labels that add the same have one value, which is computed once.
+
+        adds : what a label adds to a chain, None for nothing
+        fold : the value of a chain, from that without its last label, and what this adds; `start`
+            is that of the empty chain
         """
+        numbers: dict[Hashable, int] = {}
+        all_added = map(adds, self.attribution.meanings)
+        number = np.array(
+            [-1 if what is None else numbers.setdefault(what, len(numbers)) for what in all_added],
+            np.int32,
+        )
+        added, wanted = list(numbers), np.ones(len(numbers) + 1, np.uint8)
+        number[number < 0] = len(numbers)
+        wanted[-1] = 0
+        paths = KernelPaths(paths.place, paths.node, paths.parent, take(number, paths.label))
 
         def values(used: list[int], parent: Sequence[int], label: Sequence[int]) -> list[Any]:
-            meanings, value_of = self.attribution.meanings, {-1: start}
+            value_of = {-1: start}
             for node in used:
                 ends = []
                 while node not in value_of:
@@ -285,22 +298,20 @@ class Lookups:
                     node = parent[node]
                 value = value_of[node]
                 for end in reversed(ends):
-                    value = value_of[end] = fold(value, meanings[label[end]])
+                    value = value_of[end] = fold(value, added[label[end]])
             return [value_of[node] for node in used]
 
-        return _chains(paths, self.attribution.meanings, self.flags(wanted), values, deepest)
+        return _chains(paths, wanted, values, deepest)
 
     def layer(self, paths: KernelPaths) -> Values:
-        return self.folds(
-            lambda m: m.kind == Kind.LAYER or bool(m.layers), paths, (), _layers, DEEPEST
-        )
+        return self.folds(_own_layers, paths, (), _layers, DEEPEST)
 
     def frames(self, paths: KernelPaths) -> Values:
         """The source lines: of the innermost range with a complete stack, or of Python frames."""
         meanings = self.attribution.meanings
         if any(m.kind != Kind.TRACE and m.frames for m in meanings):
             wanted = self.flags(lambda m: m.kind == Kind.TRACE or bool(m.frames))
-            return _chains(paths, meanings, wanted, _each(meanings, _frames, MOST_FRAMES))
+            return _chains(paths, wanted, _each(meanings, _frames, MOST_FRAMES))
         own = np.array(
             [i if m.kind == Kind.TRACE else -1 for i, m in enumerate(meanings)], np.int32
         )
@@ -363,7 +374,6 @@ class Lookups:
 
 def _chains(
     paths: KernelPaths,
-    meanings: list[Meaning],
     wanted: UInt8,
     values: Callable[[list[int], Sequence[int], Sequence[int]], Iterable[Any]],
     deepest: int | None = None,
@@ -372,7 +382,7 @@ def _chains(
 
     values : from the last nodes of chains, and the parents and labels of all nodes
     """
-    chain_of_node, parent, label = _path.nodes(paths.parent, paths.label, len(meanings), wanted)
+    chain_of_node, parent, label = _path.nodes(paths.parent, paths.label, len(wanted), wanted)
     chain = take(chain_of_node, paths.node)
     levels = _path.levels(parent)
     if deepest is not None and levels.max(initial=0) >= deepest:
@@ -424,8 +434,16 @@ def _labels(chain: Sequence[Meaning]) -> tuple[str, ...]:
     return tuple([meaning.label for meaning in chain])
 
 
-def _layers(around: tuple[str, ...], meaning: Meaning) -> tuple[str, ...]:
-    return meaning.layers or (*around, meaning.name)
+def _own_layers(meaning: Meaning) -> tuple[bool, tuple[str, ...]] | None:
+    """Whether a label names all layers around it, and those that it names; None if it is none."""
+    if meaning.layers:
+        return True, meaning.layers
+    return (False, (meaning.name,)) if meaning.kind == Kind.LAYER else None
+
+
+def _layers(around: tuple[str, ...], named: tuple[bool, tuple[str, ...]]) -> tuple[str, ...]:
+    is_all, layers = named
+    return layers if is_all else around + layers
 
 
 def _frames(chain: Sequence[Meaning]) -> tuple[str, ...]:

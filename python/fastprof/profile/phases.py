@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import lru_cache
 from typing import Any, Final, Protocol
 
@@ -45,10 +45,10 @@ class PhaseInputs(Protocol):
 
     def folds(
         self,
-        wanted: Callable[[Meaning], bool],
+        adds: Callable[[Meaning], Hashable | None],
         paths: Any,
         start: Any,
-        fold: Callable[[Any, Meaning], Any],
+        fold: Callable[[Any, Any], Any],
     ) -> SharedValues: ...
 
 
@@ -103,7 +103,7 @@ def _step_phase(name: str) -> str | None:
 
 def _of_chains(lookups: PhaseInputs) -> SharedValues:
     """A phase, or _MOVED, for the chain of labels around each kernel."""
-    of_chain = lookups.folds(_has_phase, lookups.own_paths, _Chain(), _within)
+    of_chain = lookups.folds(_told, lookups.own_paths, _Chain(), _within)
     # Engines use operators of optimizers too, to copy many tensors at once.
     is_engine = has_iterations(lookups.attribution.meanings)
     return of_chain.mapped(_phase_in_engine if is_engine else _phase)
@@ -127,17 +127,27 @@ class _Chain(NamedTuple):
     is_empty: bool = True
 
 
-def _within(around: _Chain, meaning: Meaning) -> _Chain:
-    turn, step, is_optimizer, moves, _ = around
-    if meaning.recompute:
-        turn = RECOMPUTE
-    elif meaning.backward or meaning.engine:
+def _told(meaning: Meaning) -> _Chain | None:
+    """What a label tells of the phase; None for nothing."""
+    if not _has_phase(meaning):
+        return None
+    turn = RECOMPUTE if meaning.recompute else None
+    if turn is None and (meaning.backward or meaning.engine):
         turn = BACKWARD
-    if meaning.call is not None:
-        if is_optimizer is None:
-            is_optimizer = _OPTIMIZER.match(meaning.call.op) is not None
-        moves = moves and meaning.call.op in _MOVES
-    return _Chain(turn, step or _step_phase(meaning.name), is_optimizer, moves, False)
+    step, call = _step_phase(meaning.name), meaning.call
+    if call is None:
+        return _Chain(turn, step, None, True, False)
+    return _Chain(turn, step, _OPTIMIZER.match(call.op) is not None, call.op in _MOVES, False)
+
+
+def _within(around: _Chain, own: _Chain) -> _Chain:
+    return _Chain(
+        own.turn or around.turn,
+        around.step or own.step,
+        own.is_optimizer if around.is_optimizer is None else around.is_optimizer,
+        around.moves and own.moves,
+        False,
+    )
 
 
 def _phase_in_engine(chain: _Chain) -> str:

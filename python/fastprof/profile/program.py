@@ -79,7 +79,8 @@ class Program:
 class _Mark:
     """A kind, its name, and what names of kernels and of ranges tell it; "" for nothing.
 
-    words : each match contains one of these; most traces have none, and need not be searched
+    words : each match contains one of these, in lower case; most traces have none, and need not be
+        searched
     """
 
     kind: str
@@ -124,7 +125,7 @@ _ENGINES: Final = (
     ),
     _Mark(
         ENGINE, "TensorRT", r"\bnvinfer1::|^trt_\w+", r"^ExecutionContext::enqueue",
-        ("nvinfer1", "trt_", "ExecutionContext"),
+        ("nvinfer1", "trt_", "executioncontext"),
     ),
 )  # fmt: skip
 _TORCH: Final = _Mark(
@@ -161,19 +162,24 @@ _TRAINS: Final = _Mark(
     r"[Bb]ackward|_bwd|bwd_|wgrad|Adam|[sS][gG][dD](?:Math|Functor)|LAMB|LambStage",
     r"^autograd::engine::evaluate_function|^Optimizer\.(?:step|zero_grad)#"
     r"|^(?i:\W*(?:backward|optimi[sz]er|train(?:ing)?)(?:[ ._](?:pass|step))?\W*)$",
+    (
+        *("backward", "_bwd", "bwd_", "wgrad", "adam", "sgd", "lamb"),
+        *("autograd", "optimi", "train"),
+    ),
 )
 _COMPILED: Final = _Mark(
     TORCH,
     "",
     r"^triton_(?:poi|red|per|tem|for)_",
     r"CompiledFxGraph|^Torch-Compiled Region|^CompiledFunction",
-    ("triton_", "Compiled"),
+    ("triton_", "compiled"),
 )
 _SHARES: Final = regex(
     r"DistributedDataParallel|torch\.distributed\.ddp|^FSDP::|FullyShardedDataParallel"
     r"|deepspeed/|megatron/",
     re.M,
 )
+_SHARING: Final = ("distributed", "fsdp", "fullysharded", "deepspeed", "megatron")
 _PYTHON: Final = regex(r"python|^pt_main|ipykernel|jupyter|torchrun|^pyper|celery|gunicorn")
 _PYTHON_FILE: Final = regex(r"\.py\b")
 
@@ -196,7 +202,7 @@ def program_of(
     """
     names = _Names(kernels, meanings)
     is_compiled = bool(names.evidence(_COMPILED))
-    shares = bool(_SHARES.search(names.ranges))
+    shares = names.ranges.has(_SHARING) and bool(_SHARES.search(names.ranges.text))
     trains = _training(about, names, meanings)
     engine = _first(names, _ENGINES)
     torch = _torch(about, names, meanings)
@@ -207,8 +213,8 @@ def program_of(
         return Program(kind, engine[0].name, engine[1], is_compiled)
     if torch:
         # Where all is recorded, nothing of a backward pass is there.
-        tells = names.in_kernels(_TORCH) or "\naten::" in f"\n{names.ranges}"
-        is_all = bool(names.kernels and tells) and not has_graphs and not has_gradients
+        tells = names.in_kernels(_TORCH) or "\naten::" in f"\n{names.ranges.text}"
+        is_all = bool(names.kernels.text and tells) and not has_graphs and not has_gradients
         kind, name = (INFERENCE, "PyTorch inference") if is_all else (TORCH, "PyTorch")
         more = "; no backward pass, no optimizer" if is_all else ""
         return Program(kind, name, f"{torch}{more}", is_compiled, shares)
@@ -228,9 +234,9 @@ class _Names:
     """
 
     def __init__(self, kernels: Iterable[str], meanings: Iterable[Meaning]) -> None:
-        self.kernels = _lines(kernels)
+        self.kernels = _Lines(kernels)
         named = (meaning.name for meaning in meanings if meaning.kind != Kind.HIDDEN)
-        self.ranges = _lines(dict.fromkeys(named))  # operators differ in shapes
+        self.ranges = _Lines(dict.fromkeys(named))  # operators differ in shapes
 
     def evidence(self, mark: _Mark) -> str:
         """The first name that tells, ranges before kernels; "" for none."""
@@ -245,14 +251,22 @@ class _Names:
         return _hit("kernel", mark.kernels, self.kernels, mark.words)
 
 
-def _lines(names: Iterable[str]) -> str:
-    return "\n".join(name[:_LONGEST].replace("\n", " ") for name in names)
+class _Lines:
+    """Names, a line for each, as they are and in lower case."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.text = "\n".join([name[:_LONGEST].replace("\n", " ") for name in names])
+        self.lower = self.text.lower()
+
+    def has(self, words: Iterable[str]) -> bool:
+        """Whether any name contains any of some words in lower case."""
+        return any(word in self.lower for word in words)
 
 
-def _hit(what: str, pattern: str, text: str, words: tuple[str, ...]) -> str:
+def _hit(what: str, pattern: str, lines: _Lines, words: tuple[str, ...]) -> str:
     """`kernel NAME` of the first name in which a pattern is found; "" for none."""
-    is_possible = pattern and any(word in text for word in words)
-    match = re.search(pattern, text, re.M) if is_possible else None
+    text = lines.text
+    match = re.search(pattern, text, re.M) if pattern and lines.has(words) else None
     if match is None:
         return ""
     begin = text.rfind("\n", 0, match.start() + 1) + 1
@@ -310,10 +324,10 @@ def _own(about: About, names: _Names) -> Program:
     """A program without the names of a framework: C++, or another language."""
     hosts = [*about.processes.values(), *about.threads.values()]
     python = next((host for host in hosts if _PYTHON.search(host)), None)
-    own = [part for part in names.kernels.split("\n") if part and _is_own(part)]
+    own = [part for part in names.kernels.text.split("\n") if part and _is_own(part)]
     if python is not None:
         return Program(OTHER, "Python", f"process {python[:_SHOWN]}") if own else Program()
-    if not names.kernels or not (hosts or any(_is_signature(text) for text in own)):
+    if not names.kernels.text or not (hosts or any(_is_signature(text) for text in own)):
         return Program()
     names_amd = (re.search(r"AMD|Radeon|Instinct|\bgfx", text) for text in about.gpus.values())
     is_amd = about.format in OF_AMD or any(names_amd)

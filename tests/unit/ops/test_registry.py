@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from fastprof.errors import OpError
 from fastprof.model.call import UNKNOWN, Arg, Call, Tensor, Unknown
 from fastprof.ops import Cost, has_model, registry, work
-from fastprof.ops.registry import MODULES, TORCH, find, op, why_unknown
+from fastprof.ops.registry import MODULES, TORCH, find, home_of, op, why_unknown
 from support.hypothesis_profiles import examples
 
 SQUARE = Tensor((4, 4), "float32")
@@ -109,3 +109,14 @@ def test_an_impossible_result_gives_no_cost(monkeypatch):
 
     the_call = Call("result_demo", "keep", (Arg("", SQUARE),), Tensor((-1,), "float32"))
     assert why_unknown(the_call, "fprop") == "invalid shape (-1,)"
+
+
+def test_the_module_of_a_formula_is_known_before_it_is_imported():
+    for space, names in registry._modules().items():
+        for name, module in names.items():
+            formula = find(Call(space, name))
+            assert formula is not None, (space, name)
+            home = f"fastprof.ops.{module}"
+            assert home_of(Call(space, name)) == formula.function.__module__ == home
+    assert home_of(Call("aten", "of_no_module")) is find(Call("aten", "of_no_module")) is None
+    assert home_of(Call("aten", "triton_poi_fused_add_0")) == "fastprof.ops.triton"

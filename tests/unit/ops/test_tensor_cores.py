@@ -2,6 +2,7 @@
 
 import pytest
 
+from fastprof.ops import tensor_cores
 from fastprof.ops.tensor_cores import (
     UNKNOWN_TYPE,
     Fp32,
@@ -11,6 +12,7 @@ from fastprof.ops.tensor_cores import (
     reason_of_types,
     why_not,
 )
+from support.expressions import alternatives
 from unit.ops.ops_calls import aten, fp16, fp32
 
 MATMUL, CUDNN = "torch.set_float32_matmul_precision('high')", "torch.backends.cudnn.allow_tf32"
@@ -116,3 +118,9 @@ def test_without_a_cost_the_types_of_the_operands_tell():
     assert "library chose" in reason_of_types(aten("mm", fp16(2, 3), fp16(4, 5)))
     assert reason_of_types(aten("mm", fp16(2, 3), fp32(4, 5))) == UNKNOWN_TYPE
     assert reason_of_types(aten("mm")) == UNKNOWN_TYPE
+
+
+def test_each_form_of_a_type_contains_a_word_that_is_looked_for_first():
+    for _, words, pattern in (*tensor_cores._OF_PRODUCT, *tensor_cores._OF_ARGUMENTS):
+        for form in alternatives(pattern.pattern):
+            assert any(word in form for word in words), (words, form)

@@ -1,9 +1,14 @@
 """The call that determines a cost: products inside, autocast, results; also in dict lines."""
 
+from types import SimpleNamespace
+
 import pytest
 
 import fastprof
+from fastprof import ops
+from fastprof.profile import calls
 from support import dict_lines
+from support.kineto_files import KinetoFile
 from unit.profile.kineto_programs import ENGINE, FLOAT, HALF, Program
 
 NVJET = "nvjet_hsh_128x128_64x4_1x2_h_bz_coopA"
@@ -251,3 +256,21 @@ def test_backward_nodes_of_one_call_are_one_instance_in_dict_lines(told, tmp_pat
             for rows in (capture, lines)
         ]
         assert sums[0] == sums[1] > 0
+
+
+def test_only_calls_around_kernels_have_their_cost_computed(tmp_path, monkeypatch):
+    asked = []
+
+    def noted(call, direction):
+        asked.append((call.op, direction))
+        return ops.work(call, direction)
+
+    trace = KinetoFile()
+    for i, (name, launches) in enumerate((("aten::mm", True), ("aten::bmm", False))):
+        trace.op(100 * i, 100 * i + 90, name, dims=[[4, 4], [4, 4]], types=["float", "float"])
+        if launches:
+            trace.launch(100 * i + 1, 100 * i + 2, i + 1).kernel(100 * i + 5, 100 * i + 9, i + 1)
+    monkeypatch.setattr(calls, "ops", SimpleNamespace(**vars(ops) | {"work": noted}))
+    assert fastprof.open(trace.write(tmp_path / "t.json")).kernels["flops"].tolist() == [128]
+    assert {op for op, _ in asked} == {"mm"}
+    assert "bprop" not in {direction for _, direction in asked}  # no backward pass is recorded

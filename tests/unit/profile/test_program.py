@@ -1,6 +1,5 @@
 """Which kind of program a capture is of, and that advice fits the kind."""
 
-import re
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from fastprof.profile import program as kinds
 from fastprof.profile.program import Program
 from fastprof.writers.info import describe
 from support.exports import PID, Export, global_tid
+from support.expressions import alternatives
 from support.kineto_files import KinetoFile
 from support.program_texts import TORCH_WORDS, all_texts
 
@@ -253,16 +253,11 @@ def test_the_default_stream_keeps_others_waiting(streams, offset, found, opened)
 
 
 def test_each_form_of_a_name_contains_a_word_that_is_looked_for_first():
-    marks = [*kinds._ENGINES, kinds._TORCH, *kinds._FRAMEWORKS, kinds._COMPILED]
+    marks = [*kinds._ENGINES, kinds._TORCH, *kinds._FRAMEWORKS, kinds._TRAINS, kinds._COMPILED]
     assert sum(mark.words != ("",) for mark in marks) > 8
     for mark in marks:
         for pattern in filter(None, (mark.kernels, mark.ranges)):
-            for form in forms(pattern):
-                assert any(word in form for word in mark.words), (mark, form)
-
-
-def forms(pattern: str) -> list[str]:
-    """The alternatives of a regular expression, groups left out."""
-    while (simpler := re.sub(r"\([^()]*\)", "", pattern)) != pattern:
-        pattern = simpler
-    return pattern.split("|")
+            for form in alternatives(pattern):
+                assert any(word in form.lower() for word in mark.words), (mark, form)
+    for form in alternatives(kinds._SHARES.pattern):
+        assert any(word in form.lower() for word in kinds._SHARING), form

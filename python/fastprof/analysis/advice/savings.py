@@ -174,6 +174,14 @@ def _share(saved: Sequence[float], group: Sequence[int]) -> float:
     return sum(saved[place] for place in group) / len(group)
 
 
+class _Tried(NamedTuple):
+    """The run with some findings more, and the length of its mean step, ns."""
+
+    numbers: tuple[int, ...]
+    weights: Weights
+    wall: float
+
+
 class PlannedRun:
     """The run with the changes of the findings so far."""
 
@@ -182,19 +190,31 @@ class PlannedRun:
         self._scale = facts.step_ns / base.recorded  # a part of the run may be replayed
         self._start = self._weights = base.weights
         gaps = gaps_of_steps(facts.profile, facts.steps)
-        self._late = late_launches(base.model, gaps, base.weights)
+        late = self._late = late_launches(base.model, gaps, base.weights)
+        self._late_ns = np.concatenate([late.before.ns, late.own.ns])
+        self._late_state = np.concatenate([late.before.state, late.own.state])
         self._claims = [finding.gpu_ns + sum(finding.idle_ns.values()) for finding in findings]
         self._changes = [_change(facts, base.model, finding) for finding in findings]
+        self._shortest: _Tried | None = None
 
     def saved(self, *numbers: int) -> float:
         """What some findings save on top of those so far, ns a step."""
-        return (self._wall - self._replayed(self._with(numbers))) * self._scale
+        tried = self._tried(numbers)
+        if self._shortest is None or tried.wall < self._shortest.wall:
+            self._shortest = tried  # the plan mostly takes it next
+        return (self._wall - tried.wall) * self._scale
 
     def take(self, number: int) -> float:
         """Make a finding part of the plan; what it saves, ns a step."""
-        self._weights, before = self._with([number]), self._wall
-        self._wall = self._replayed(self._weights)
+        tried, before = self._shortest, self._wall
+        if tried is None or tried.numbers != (number,):
+            tried = self._tried((number,))
+        self._weights, self._wall, self._shortest = tried.weights, tried.wall, None
         return (before - self._wall) * self._scale
+
+    def _tried(self, numbers: tuple[int, ...]) -> _Tried:
+        weights = self._with(numbers)
+        return _Tried(numbers, weights, self._replayed(weights))
 
     def pair(self, remaining: Sequence[int], least: Sequence[float]) -> list[int]:
         """The two findings that save most together, if that is enough for both; or none."""
@@ -250,18 +270,20 @@ class PlannedRun:
 
         The host's own time then shrinks by as much as the GPU's, but this saves no more than that.
         """
-        model, late = self._model, self._late
+        model, ns, state = self._model, self._late_ns, self._late_state
         left = np.array(weights.left)
-        ns = np.concatenate([late.before.ns, late.own.ns])
-        state = np.concatenate([late.before.state, late.own.state])
         share = 1 - float((ns * left[state]).sum()) / max(float(ns.sum()), 1.0)
+        if share <= 0:
+            return self._wall
         nodes = model.graph.node_of_kernel
         shorter = np.where(model.kernel_class == 0, 1 - _ratio(model, weights)[nodes], 0.0)
         saved = share * float((shorter * model.counted_ns).sum())
+        if saved < 1:
+            return self._wall
         host = np.flatnonzero(model.graph.kind == CALL)
         own = np.maximum(weights.before - model.in_states(weights), 0)[host].sum()
         own += np.maximum(weights.duration, 0)[host].sum()
-        if saved < 1 or not own:
+        if not own:
             return self._wall
         total = share * float((model.base.duration - weights.duration)[nodes].sum())
         faster = host_changes.host_scaled(model, weights, 1 - min(total / float(own), 1.0))[0]

@@ -66,6 +66,8 @@ class BusyThreads:
 
     def covered(self, thread: Int32, begin: Int64, end: Int64) -> Int64:
         """ns [windows] of busy time of each thread in a window."""
+        if not len(self._busy):
+            return np.zeros(len(thread), np.int64)
         return self._until(thread, end) - self._until(thread, begin)
 
     def _until(self, thread: Int32, time: Int64) -> Int64:
@@ -96,6 +98,8 @@ class ThreadEvents(NamedTuple):
 
         (-1, NO_TIME) if there is none.
         """
+        if not len(self.thread):
+            return np.full(len(thread), -1), np.full(len(thread), NO_TIME)
         own = grouped(self.thread, self.start, self.end)
         number = own.first(thread, time) - 1
         known = number >= own.slices(thread)[0]
@@ -108,6 +112,8 @@ class ThreadEvents(NamedTuple):
         (-1, 0) if there is none.
         """
         result, ns = np.full((2, len(thread)), -1)
+        if not len(self.thread):
+            return result, np.zeros(len(thread), np.int64)
         own = grouped(self.thread, self.start, self.end)
         first = place(own.end, *own.slices(thread), begin, True)
         counts = np.maximum(own.first(thread, end) - first, 0)

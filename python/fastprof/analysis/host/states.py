@@ -223,6 +223,7 @@ _LOADS: Final = regex(
     r"|DataLoader"  # fastprof.init()
     r"|.*\.(?:train|val|test|predict)_(?:dataloader_)?next"
 )
+_ENDS: Final = ("__next__", "DataLoader", "_next")  # of all names that fit
 _NAMED_SO: Final = regex(
     r"\W*(?:data[ _-]?load(?:er|ing)?|(?:get|load|fetch|next)[ _-]?(?:data|batch))\W*", re.I
 )
@@ -253,8 +254,10 @@ def _loads(meaning: Meaning, wanted: re.Pattern[str] | None) -> bool:
         return True
     if meaning.kind == Kind.ARGUMENT:
         return meaning.call is not None and meaning.call.op == "DataLoader"
-    is_user = meaning.kind == Kind.USER
-    return bool(_LOADS.fullmatch(meaning.name) or (is_user and _NAMED_SO.fullmatch(meaning.name)))
+    name, is_user = meaning.name, meaning.kind == Kind.USER
+    if name.endswith(_ENDS) and _LOADS.fullmatch(name):
+        return True
+    return is_user and _NAMED_SO.fullmatch(name) is not None
 
 
 def _last(instances: Instances) -> int:
@@ -305,6 +308,8 @@ class _Pieces(NamedTuple):
 
 def _within(events: Grouped, thread: Int32, begin: Int64, end: Int64) -> _Pieces:
     """Intervals with the same union inside some windows of threads, in any order."""
+    if not len(events.start):
+        return _Pieces(*np.empty((3, 0), np.int64))
     low, high = events.slices(thread)
     first = place(events.start, low, high, begin)
     counts = np.maximum(place(events.start, low, high, end) - first, 0)

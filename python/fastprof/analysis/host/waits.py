@@ -240,6 +240,7 @@ _COMPILATION: Final = regex(
     r"|torch/utils/cpp_extension\.py\(\d+\): (?:load\w*|_jit_compile)"
     r"|(?:.*/)?(?:triton|numba|cupy)/.*\.py\(\d+\): (?:_?(?:do_)?compile\w*)"
 )
+_COMPILING: Final = ("ompil", "codegen", "dynamo", "cpp_extension")  # one is in all that fit
 _NAMED_SO: Final = regex(r"\W*(?:jit[ _-]?)?compil(?:e|ing|ation)\W*", re.I)
 _LIBRARY_HANDLE: Final = regex(
     r"(?:cublas|cudnn|cusolver|cusparse|cufft|curand|nccl|hipblas|rocblas|miopen|rccl)\w*"
@@ -262,7 +263,11 @@ def compilation(profile: ProfileData) -> ThreadEvents:
       a kernel of Numba: since the thread last launched, copied or waited, in the innermost range.
     """
     ranges, api = profile.ranges, profile.api
-    fits = np.array([_compiles(meaning) for meaning in ranges.meanings], bool)
+    names = [meaning.name for meaning in ranges.meanings]
+    possible = {i for word in _COMPILING for i, name in enumerate(names) if word in name}
+    possible |= {i for i, meaning in enumerate(ranges.meanings) if meaning.kind == Kind.USER}
+    fits = np.zeros(len(names), bool)
+    fits[[i for i in possible if _compiles(ranges.meanings[i])]] = True
     own = where(fits, ranges.label)
     none = np.full(len(own), -1)
     of_ranges = ThreadEvents(ranges.thread[own], ranges.start[own], ranges.end[own], none)

@@ -410,8 +410,10 @@ def _innermost(profile: ProfileData, row: Int32, *kinds: Kind) -> Values:
     """The name of the innermost of each range and those around it that is of some kinds."""
     ranges, row = profile.ranges, row.copy()
     fits = np.array([meaning.kind in kinds for meaning in ranges.meanings], bool)
-    while (others := np.flatnonzero((row >= 0) & ~_of(fits, ranges.label, row))).size:
-        row[others] = ranges.parent[row[others]]
+    others = np.flatnonzero((row >= 0) & ~_of(fits, ranges.label, row))
+    while others.size:
+        above = row[others] = ranges.parent[row[others]]
+        others = others[(above >= 0) & ~_of(fits, ranges.label, above)]
     return Values(take(ranges.label, row), ranges.meanings).used()
 
 

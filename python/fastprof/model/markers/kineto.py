@@ -119,7 +119,7 @@ def _frames(stack: str) -> tuple[str, ...]:
     """
     matches = [_FRAME.match(part.strip()) for part in reversed(stack.split(";"))] if stack else []
     lines = [f"{match[1]}:{match[2]}" for match in matches if match is not None]
-    return tuple(line for line in lines if _is_own(line))
+    return tuple([line for line in lines if _is_own(line)])
 
 
 def _is_own(line: str) -> bool:
@@ -172,7 +172,7 @@ def _arguments(dims: Any, types: Any, strides: Any, concrete: Any) -> tuple[Arg,
     if dims is None and types is None:
         return None
     filled = [column + [None] * (n - len(column)) for column in columns]
-    return tuple(_argument(*members) for members in zip(*filled, strict=True))
+    return tuple([_argument(*members) for members in zip(*filled, strict=True)])
 
 
 def _argument(dims: Any, dtype: Any, strides: Any, concrete: Any) -> Arg:
@@ -182,8 +182,7 @@ def _argument(dims: Any, dtype: Any, strides: Any, concrete: Any) -> Arg:
         return Arg("", value)
     if isinstance(dtype, str) and dtype in _LISTS and not dims:
         return Arg("", UNKNOWN)  # traces before 2023 do not record list elements
-    nested = isinstance(dims, list) and any(isinstance(dim, list) for dim in dims)
-    if nested or (isinstance(dtype, str) and dtype in _LISTS and dims):
+    if _is_nested(dims) or (isinstance(dtype, str) and dtype in _LISTS and dims):
         types = dtype if isinstance(dtype, list) else [None] * len(dims)
         steps = strides if isinstance(strides, list) else [None] * len(dims)
         items = zip(
@@ -191,6 +190,11 @@ def _argument(dims: Any, dtype: Any, strides: Any, concrete: Any) -> Arg:
         )
         return Arg("", tuple(_tensor(*item).value for item in items))
     return _tensor(dims, dtype, strides)
+
+
+def _is_nested(dims: Any) -> bool:
+    """Whether dims are those of a list of tensors."""
+    return isinstance(dims, list) and list in map(type, dims)
 
 
 def _tensor(dims: Any, dtype: Any, strides: Any) -> Arg:
@@ -213,9 +217,15 @@ def _shared_tensor(
 
 
 def _extents(value: Any) -> tuple[int, ...] | None:
-    if isinstance(value, list) and all(type(each) is int and 0 <= each < 1 << 63 for each in value):
-        return tuple(value)
-    return None
+    if not isinstance(value, list):
+        return None
+    for each in value:
+        if type(each) is not int or not 0 <= each <= _LARGEST:
+            return None
+    return tuple(value)
+
+
+_LARGEST: Final = (1 << 63) - 1
 
 
 def _concrete(text: Any) -> Any:
@@ -225,6 +235,11 @@ def _concrete(text: Any) -> Any:
     """
     if not isinstance(text, str) or not text or len(text) > _LONGEST_VALUE:
         return UNKNOWN
+    return _literal(text)
+
+
+@lru_cache(maxsize=256)  # most are `1`, `False` and the like
+def _literal(text: str) -> Any:
     if text == "None":
         return None
     try:
@@ -244,7 +259,7 @@ def _shapes(dims: Any) -> list[tuple[int, ...]]:
     """Shapes as in emit_nvtx, which flattens lists of tensors."""
     shapes: list[tuple[int, ...]] = []
     for dim in dims if isinstance(dims, list) else []:
-        if isinstance(dim, list) and any(isinstance(item, list) for item in dim):
+        if _is_nested(dim):
             shapes.extend(_extents(item) or () for item in dim)
         else:
             shapes.append(_extents(dim) or ())
@@ -252,7 +267,7 @@ def _shapes(dims: Any) -> list[tuple[int, ...]]:
 
 
 def _sizes_text(shapes: list[tuple[int, ...]]) -> str:
-    return "[" + ", ".join(f"[{', '.join(map(str, shape))}]" for shape in shapes) + "]"
+    return "[" + ", ".join([f"[{', '.join(map(str, shape))}]" for shape in shapes]) + "]"
 
 
 _SPACE: Final = "aten::"

@@ -19,7 +19,7 @@ from fastprof._system.regex import regex
 from fastprof.model.call import Call, Tensor
 from fastprof.model.markers.collectives import Collective
 from fastprof.ops.dtypes import canonical_type, short_type
-from fastprof.ops.registry import arguments, find
+from fastprof.ops.registry import arguments, home_of
 from fastprof.ops.tensor import byte_count, elements
 
 if TYPE_CHECKING:
@@ -293,8 +293,8 @@ _PARAMETERS: Final = (*_INPUTS, *_OUTPUTS, *_RANKS, "nested", "both", "group")
 def _is_collective(call: Call) -> bool:
     if call.mod in _TORCH or call.op.startswith("nccl:"):
         return True
-    formula = find(call)
-    return formula is not None and formula.function.__module__.startswith(_FORMULAS)
+    home = home_of(call)
+    return home is not None and home.startswith(_FORMULAS)
 
 
 def _message(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from inspect import Parameter, Signature
-from typing import Final
+from typing import Any, Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
@@ -106,29 +107,36 @@ def _register(
     python: tuple[str, ...], aten: tuple[str, ...], operator: Operator, text: str
 ) -> None:
     # One formula per row; its parameters are the operands.
-    keys = [operand for operand in operator.operands if operand != "_"]
+    keys = tuple([operand for operand in operator.operands if operand != "_"])
 
     def formula(*, direction: str, **operands: Argument | None) -> Answer:
         return pointwise(operator, known(*map(operands.get, keys)), direction)
 
-    parameters = [
-        Parameter(
-            key,
-            Parameter.POSITIONAL_OR_KEYWORD,
-            default=Parameter.empty if i < operator.needed else None,
-        )
-        for i, key in enumerate(keys)
-    ]
-    direction = Parameter("direction", Parameter.KEYWORD_ONLY)
-    formula.__signature__ = Signature([*parameters, direction])  # type: ignore[attr-defined]  # PEP 362
-    formula.__annotations__ = {
-        key: Argument if i < operator.needed else Argument | None for i, key in enumerate(keys)
-    }
+    formula.__signature__, annotations = _declared(keys, operator.needed)  # type: ignore[attr-defined]  # PEP 362
+    formula.__annotations__ = annotations
     formula.__name__ = formula.__qualname__ = (*python, *aten)[0]
     formula.__doc__ = _document(operator, text)
     arguments = f"({', '.join(operator.operands)}, ...)"
     python = tuple(name + arguments for name in python)
     op(TORCH, *python, aten=[name + arguments for name in aten])(formula)
+
+
+@cache  # most rows have one or two operands
+def _declared(keys: tuple[str, ...], needed: int) -> tuple[Signature, dict[str, Any]]:
+    """The signature and the annotations of a formula; needed : operands without a default."""
+    parameters = [
+        Parameter(
+            key,
+            Parameter.POSITIONAL_OR_KEYWORD,
+            default=Parameter.empty if i < needed else None,
+        )
+        for i, key in enumerate(keys)
+    ]
+    direction = Parameter("direction", Parameter.KEYWORD_ONLY)
+    types: dict[str, Any] = {
+        key: Argument if i < needed else Argument | None for i, key in enumerate(keys)
+    }
+    return Signature([*parameters, direction]), types
 
 
 def _document(operator: Operator, text: str) -> str:

@@ -21,7 +21,7 @@ from fastprof._core import _link, _path
 from fastprof._core._take import distinct, take, where
 from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._system.threads import SecondThread, computed_once
-from fastprof.model.arrays import Bools, Int32, UInt8, unique
+from fastprof.model.arrays import Bools, Int32, Int64, UInt8, unique
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import RangeNames, Trace
 from fastprof.profile.callpath import node_makers
@@ -93,6 +93,26 @@ class Attribution:
         if caller is None:
             return self.frame_parent
         return np.where(caller >= 0, caller, self.frame_parent)
+
+    @computed_once
+    def around_forward(self) -> Bools:
+        """[labels] Whether a range of this label is around the forward call of a backward range."""
+        forward = self.meaning_of_frame
+        return self._around(forward[forward != np.arange(len(forward), dtype=np.int32)])
+
+    @computed_once
+    def around_work(self) -> Bools:
+        """[labels] Whether a range of this label is around a kernel or such a forward call."""
+        return self.around_forward | self._around(self.frame_of_kernel)
+
+    def _around(self, frames: Int32) -> Bools:
+        """[labels] Those of the nodes of some frames, and of the nodes above these."""
+        nodes, _ = distinct(frames, len(self.node_parent), self.node_of_frame)
+        own: Int64 = np.zeros(len(self.node_parent) + 1, np.int64)
+        own[nodes] = 1  # the last for -1
+        result = np.zeros(len(self.meanings), bool)
+        result[self.node_label[_path.sums(self.node_parent, own[:-1]) > 0]] = True
+        return result
 
 
 class Attributed(NamedTuple):

@@ -115,7 +115,7 @@ def _told(name: str) -> Iteration | None:
 
 def has_iterations(meanings: Iterable[Meaning]) -> bool:
     """Whether any of the user's ranges is an engine's iteration with requests."""
-    return any(map(is_iteration, meanings))
+    return any(is_iteration(meaning) for meaning in meanings if meaning.kind == Kind.USER)
 
 
 def is_iteration(meaning: Meaning) -> bool:

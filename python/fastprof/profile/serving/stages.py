@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -46,10 +46,10 @@ class StageInputs(Protocol):
 
     def folds(
         self,
-        wanted: Callable[[Meaning], bool],
+        adds: Callable[[Meaning], Hashable | None],
         paths: Any,
         start: Any,
-        fold: Callable[[Any, Meaning], Any],
+        fold: Callable[[Any, Any], Any],
     ) -> SharedValues: ...
 
 
@@ -102,9 +102,7 @@ def _turns(outer: Iteration, own: Iteration) -> bool:
 
 
 def _stages(lookups: StageInputs, inside: Values) -> Values:
-    of_functions = lookups.folds(
-        lambda meaning: meaning.kind in _FUNCTIONS, lookups.meaning_paths, None, _of_function
-    )
+    of_functions = lookups.folds(_told, lookups.meaning_paths, None, _of_function)
     has_prefill = PREFILL in of_functions.values
     of_functions = of_functions.mapped(lambda stage: _in_generate(stage, has_prefill))
     long_names, _ = lookups.names
@@ -121,10 +119,17 @@ def _stages(lookups: StageInputs, inside: Values) -> Values:
     return _distinct(ids, texts)
 
 
-def _of_function(around: str | None, meaning: Meaning) -> str | None:
+def _told(meaning: Meaning) -> str | None:
+    """The stage that a function tells, _IN_LAYER for a layer; None for nothing."""
     if meaning.kind == Kind.LAYER:
+        return _IN_LAYER
+    return (stage_of_function(meaning.label) or None) if meaning.kind in _FUNCTIONS else None
+
+
+def _of_function(around: str | None, own: str) -> str | None:
+    if own == _IN_LAYER:
         return _IN_LAYER if around == GENERATE else around
-    return stage_of_function(meaning.label) or around
+    return own
 
 
 def _in_generate(stage: str | None, has_prefill: bool) -> str | None:

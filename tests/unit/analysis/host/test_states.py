@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import fastprof
+from fastprof.analysis.host import states, waits
 from fastprof.analysis.host.states import State, host_states, launching_threads, loader_ranges
 from fastprof.errors import ReportError
 from support.exports import Export
+from support.expressions import alternatives
 from support.kineto_files import KinetoFile
 
 US = 1000
@@ -191,3 +193,10 @@ def test_an_invalid_expression_is_an_error(tmp_path):
     profile = fastprof.open(trace_of().write(tmp_path / "x.json"))
     with pytest.raises(ReportError, match=r"invalid regular expression '\('"):
         loader_ranges(profile, "(")
+
+
+def test_each_form_of_a_name_has_what_is_looked_for_first() -> None:
+    for form in alternatives(states._LOADS.pattern):
+        assert form.endswith(states._ENDS), form
+    for form in alternatives(waits._COMPILATION.pattern):
+        assert any(word in form for word in waits._COMPILING), form

@@ -7,7 +7,9 @@ import pytest
 
 import fastprof
 from fastprof import StepsError
+from fastprof.profile.steps import marked
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
+from support.expressions import alternatives
 from support.kineto_files import KinetoFile
 
 LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
@@ -170,3 +172,8 @@ def test_batches_of_lightning_are_steps_and_epochs_are_not(tmp_path: Path) -> No
     assert found.number.tolist() == [1, 2, 3, 4, 5, 6]
     assert np.bincount(found.of_kernel).tolist() == [2] * 6
     assert find(trace, tmp_path, "DataLoader").start.tolist() == [1000 * i for i in range(6)]
+
+
+def test_each_form_of_a_loader_has_the_end_that_is_looked_for_first() -> None:
+    for form in alternatives(marked._LOADER.pattern):
+        assert form.removesuffix(r"\Z").endswith(marked._ENDS), form
