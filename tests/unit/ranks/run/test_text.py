@@ -23,7 +23,8 @@ def test_a_straggler():
         "3 ranks in 3 files, H100; all 24 collectives are matched",
         "clocks agree: collectives end on all ranks within 0 ns (median)",
         "step: 1.3 ms, mean of 12 steps and 3 ranks (marks)",
-        "mean of the ranks, a step: compute 800 us, exposed transfer 100 us, waits for ranks 400 us",
+        "mean of the ranks, a step: compute 800 us, exposed transfer 100 us, waits for ranks "
+        "400 us",
         "imbalance: ranks wait 400 us a step on average, 1.2 ms together: 0.9 of 3 GPUs",
         "  1. rank 1: slower GPU, mm; others wait 1.2 ms a step, the step would be 575 us shorter."
         " Equal kernels take longer there: compare clocks, power and temperature of that GPU",
