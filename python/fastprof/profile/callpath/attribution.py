@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -94,25 +95,31 @@ class Attribution:
             return self.frame_parent
         return np.where(caller >= 0, caller, self.frame_parent)
 
-    @computed_once
+    @property
+    def around_work(self) -> Bools:
+        """[labels] Whether a range of this label is around a kernel or the forward call of one."""
+        return self._around[0]
+
+    @property
     def around_forward(self) -> Bools:
         """[labels] Whether a range of this label is around the forward call of a backward range."""
-        forward = self.meaning_of_frame
-        return self._around(forward[forward != np.arange(len(forward), dtype=np.int32)])
+        return self._around[1]
 
     @computed_once
-    def around_work(self) -> Bools:
-        """[labels] Whether a range of this label is around a kernel or such a forward call."""
-        return self.around_forward | self._around(self.frame_of_kernel)
+    def _around(self) -> tuple[Bools, Bools]:
+        own: Int64 = np.zeros(len(self.node_parent) + 1, np.int64)  # the last for no node
+        own[take(self.node_of_frame, self.frame_of_kernel)] = 1
+        forward = self.meaning_of_frame
+        forward = forward[forward != np.arange(len(forward), dtype=np.int32)]
+        own[take(self.node_of_frame, forward)] += _FORWARD
+        inside = _path.sums(self.node_parent, own[:-1])
+        around = np.zeros((2, len(self.meanings)), bool)
+        for row, least in enumerate((1, _FORWARD)):
+            around[row, self.node_label[inside >= least]] = True
+        return around[0], around[1]
 
-    def _around(self, frames: Int32) -> Bools:
-        """[labels] Those of the nodes of some frames, and of the nodes above these."""
-        nodes, _ = distinct(frames, len(self.node_parent), self.node_of_frame)
-        own: Int64 = np.zeros(len(self.node_parent) + 1, np.int64)
-        own[nodes] = 1  # the last for -1
-        result = np.zeros(len(self.meanings), bool)
-        result[self.node_label[_path.sums(self.node_parent, own[:-1]) > 0]] = True
-        return result
+
+_FORWARD: Final = 1 << 32  # above the sum of all kernels' nodes
 
 
 class Attributed(NamedTuple):
