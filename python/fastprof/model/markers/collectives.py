@@ -9,6 +9,7 @@ Source: torch/csrc/distributed/c10d/ParamCommsUtils.hpp and ProcessGroupNCCL.cpp
 from __future__ import annotations
 
 from collections.abc import Mapping
+from sys import intern
 from typing import Any, Final
 
 from fastprof._system.classes import dataclass
@@ -113,12 +114,12 @@ def recorded_in(fields: Mapping[str, Any]) -> Collective | None:
     group, about = (fields.get(f"Process Group {key}") for key in ("Name", "Description"))
     described = isinstance(about, str) and about not in ("", "undefined", group)
     return Collective(
-        name=name,
+        name=intern(name),
         given=_count(fields.get("In msg nelems")),
         got=_count(fields.get("Out msg nelems")),
-        dtype=None if plain is None else _TYPES.get(plain, plain),
+        dtype=None if plain is None else _TYPES.get(plain, intern(plain)),
         ranks=_count(fields.get("Group size")),
-        group=(f"{group} {about}" if described else group) if isinstance(group, str) else None,
+        group=intern(f"{group} {about}" if described else group) if isinstance(group, str) else None,
         members=_numbers(fields.get("Process Group Ranks")),
         source=_count(fields.get("Src Rank")),
         target=_count(fields.get("Dst Rank")),

@@ -23,6 +23,7 @@ from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._system.threads import SecondThread, computed_once
 from fastprof.model.arrays import Bools, Int32, UInt8, unique
 from fastprof.model.markers import Kind, Meaning
+from fastprof.model.markers.meaning import ENGINE, RECOMPUTE
 from fastprof.model.trace import RangeNames, Trace
 from fastprof.profile.callpath import node_makers
 from fastprof.profile.callpath.nesting import NestedRanges, Nesting
@@ -159,7 +160,7 @@ def _directions(
     """
     if is_engine.any():
         _relabel(
-            ranges, _engine_roots(ranges, is_engine), lambda meaning: replace(meaning, engine=True)
+            ranges, _engine_roots(ranges, is_engine), lambda meaning: replace(meaning, traits=meaning.traits | ENGINE)
         )
     while True:
         label, bits = take(ranges.label, ranges.frame_range), _direction_bits(ranges.meanings)
@@ -167,7 +168,9 @@ def _directions(
         again = find(ranges, direction == BACKWARD)
         if not len(again):
             return label, bits, direction
-        _relabel(ranges, again, lambda meaning: replace(meaning, recompute=True))
+        _relabel(
+            ranges, again, lambda meaning: replace(meaning, traits=meaning.traits | RECOMPUTE)
+        )
 
 
 def _engine_roots(ranges: NestedRanges, is_engine: npt.NDArray[np.bool_]) -> Int32:
