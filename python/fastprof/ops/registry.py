@@ -120,7 +120,7 @@ _entries: dict[tuple[str, str], Entry] = {}
 GENERATED: Final[dict[re.Pattern[str], tuple[str, str]]] = {}  # what imported modules assign
 DIRECTIONS: Final = frozenset({"fprop", "bprop"})
 _answers: Final[dict[str, dict[str, Work | str]]] = {direction: {} for direction in DIRECTIONS}
-_MOST_ANSWERS: Final = 1 << 15
+_MOST_ANSWERS: Final = 1 << 13
 
 
 def op(

@@ -69,9 +69,10 @@ def infer_results(trace: Trace, attribution: Attribution) -> InferredResults:
         attribution.meanings,
         take(attribution.ranges.label, attribution.frame_range),
     )
-    ranks = np.array([_rank(meaning) for meaning in meanings], np.uint8)
-    if _LACKS_RESULT not in ranks:
+    lacking = [m.has_arguments and lacks_only_result(m.call) for m in meanings]
+    if not any(lacking):
         return InferredResults(meanings, label_of_frame)
+    ranks = np.array(list(map(_rank, meanings, lacking)), np.uint8)
     call_of_frame, calls = _path.best_of_rank(
         attribution.frame_parent, label_of_frame, ranks, _LACKS_RESULT
     )
@@ -90,12 +91,11 @@ _KNOWN: Final = 0
 _LACKS_RESULT: Final = 1
 
 
-def _rank(meaning: Meaning) -> int:
-    if not meaning.has_arguments or meaning.call is None:
-        return _path.NO_RANK
-    if lacks_only_result(meaning.call):
+def _rank(meaning: Meaning, lacks_result: bool) -> int:
+    if lacks_result:
         return _LACKS_RESULT
-    return _KNOWN if ops.has_model(meaning.call) else _path.NO_RANK
+    known = meaning.has_arguments and meaning.call is not None and ops.has_model(meaning.call)
+    return _KNOWN if known else _path.NO_RANK
 
 
 def lacks_only_result(call: Call | None) -> bool:

@@ -147,8 +147,10 @@ def _found(
     of_calls = [None if call is None else _sizes(call) for call in calls]
     bits, ranks = np.empty(len(meanings), np.uint16), np.empty(len(meanings), np.uint8)
     flops = []
+    has_backward = bool((meaning != attribution.frame_of_kernel).any())
     for i, m in enumerate(meanings):  # in one loop, as registry.work keeps some thousands of calls
-        bits[i] = cost_bits(m.call, m.has_arguments, m.backward and not m.autograd_node)
+        gradient = m.backward and not m.autograd_node
+        bits[i] = cost_bits(m.call, m.has_arguments, gradient, has_backward)
         ranks[i] = _rank(m)
         flops.append(flops_of_products(m.call) if m.call and m.has_arguments else None)
     complete = np.array([is_complete(call) for call in calls], bool) & (bits & _calls.KNOWN != 0)
@@ -242,15 +244,18 @@ _FAMILY_MODULES: Final = tuple(
 _ONE_GRADIENT: Final = regex(r"_backward_(?:input|weights?|bias)\Z")
 
 
-def cost_bits(call: Call | None, has_arguments: bool, gradient: bool = False) -> int:
+def cost_bits(
+    call: Call | None, has_arguments: bool, gradient: bool = False, has_backward: bool = True
+) -> int:
     """Properties of a call that determine its cost, as bits of `_calls`.
 
     gradient : whether it is an operator of a backward pass
+    has_backward : False if no kernel runs a backward pass: the bits of the call's own do not count
     """
     if call is None:
         return _calls.UNKNOWN_BACKWARD
     work = ops.work(call, "fprop") if has_arguments else None
-    backward = ops.work(call, "bprop") if has_arguments else None
+    backward = ops.work(call, "bprop") if has_arguments and has_backward else None
     formula = ops.find(call)
     bits = (
         _calls.GRADIENT * gradient

@@ -168,7 +168,9 @@ class Coverage:
             if name.mod is None and ANNOUNCED.match(name.op or ""):
                 return NEVER_HAS_SHAPES
             return SHAPES_MISSING if self.record_shapes else NO_SHAPES
-        return ops.why_unknown(name.call, direction) or "its formula gives no FLOPs"
+        why = ops.why_unknown(name.call, direction) or "its formula gives no FLOPs"
+        name.call.forget_identity()
+        return why
 
     def unknown_text(self) -> str:
         """The entries of `unknown` as lines, with their shares of the GPU time."""
