@@ -314,7 +314,7 @@ class CostTables:
     keys : int32 [keys, 4], of CostKey's fields
     """
 
-    def __init__(self, infos: list[ops.KernelInfo], named: list[Named], keys: Int32) -> None:
+    def __init__(self, infos: list[ops.KernelInfo], named: Sequence[Named], keys: Int32) -> None:
         self.mod, self.op, self.params, self.reason = Texts(), Texts(), Texts(), Texts()
         self.operand_type = Texts()  # of each key
         self.helper = array("b")
@@ -328,13 +328,15 @@ class CostTables:
         numbers: dict[Hashable, int] = {}
         for row in keys:
             key = CostKey(*row.tolist())
-            name = named[key.call] if key.call >= 0 else Named(None, None, None)
-            self.operand_type.add(_operand_type(key, named))
-            work = _work(key, named)
+            name = _named(named, key.call)
+            inner = name if key.work == key.call else _named(named, key.work)
+            helper = _named(named, key.helper)
+            self.operand_type.add(_operand_type(helper, inner, name))
+            work = _work(key, name, inner)
             if key.helper < 0:
                 self._add(name, work)
             else:
-                self._add_helper(name, work, named[key.helper])
+                self._add_helper(name, work, helper)
                 work = None
             self.helper.extend(_helper_cells(key, work is not None))
             # Most calls differ in sizes only. So parts are assigned once per form.
@@ -414,15 +416,25 @@ class CostTables:
             self.exact.append(int(cost_of_cell.exact) if has_cost else -1)
 
 
-def _work(key: CostKey, named: list[Named]) -> ops.Work | None:
-    call = named[key.work].call if key.work >= 0 else None
+_NO_CALL: Final = Named(None, None, None)
+
+
+def _named(named: Sequence[Named], call: int) -> Named:
+    return named[call] if call >= 0 else _NO_CALL
+
+
+def _work(key: CostKey, name: Named, inner: Named) -> ops.Work | None:
+    """The work of a key.
+
+    name, inner : the calls `call` and `work` of the key
+    """
+    call, outer = inner.call, name.call
     if call is None:
         return None
-    outer = named[key.call].call
-    if outer is not None and key.work != key.call and key.helper < 0:
+    if outer is not None and inner is not name and key.helper < 0:
         call = typed_like(call, outer)
     work = ops.work(call, "bprop" if key.gradient else "fprop")
-    return work if work is None or named[key.work].exact else _estimated(work)
+    return work if work is None or inner.exact else _estimated(work)
 
 
 def _helper_cells(key: CostKey, costed: bool) -> list[int]:
@@ -434,10 +446,9 @@ def _helper_cells(key: CostKey, costed: bool) -> list[int]:
     return [0] * BESIDE + [1]
 
 
-def _operand_type(key: CostKey, named: list[Named]) -> str | None:
-    """The compute type of the innermost of helper, work and call that records one."""
-    calls = (named[i].call for i in (key.helper, key.work, key.call) if i >= 0)
-    types = (ops.compute_types.call_type(call) for call in calls if call)
+def _operand_type(*named: Named) -> str | None:
+    """The compute type of the first call that records one."""
+    types = (ops.compute_types.call_type(name.call) for name in named if name.call)
     return next((type_ for type_ in types if type_), None)
 
 

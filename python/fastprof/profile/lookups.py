@@ -7,7 +7,6 @@ kernels refer to it by index.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -174,11 +173,7 @@ class Lookups:
     def costs(self) -> Costs:
         long_names, _ = self.names
         duration, gpus = self.trace.kernels.duration, self.trace.about.gpus.values()
-        costs = cost(self.calls, long_names, duration, gpus)
-        for source in chain(self.attribution.meanings, self.calls.named):
-            if source.call is not None:
-                source.call.forget_identity()  # few ask after costs
-        return costs
+        return cost(self.calls, long_names, duration, gpus)
 
     @computed_once
     def flops(self) -> Ints:

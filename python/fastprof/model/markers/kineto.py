@@ -39,6 +39,7 @@ from fastprof.model.markers.meaning import (
     Details,
     Kind,
     Meaning,
+    text_of,
 )
 
 FIELD: Final = "\x1f"
@@ -385,13 +386,14 @@ def torch_meaning(
 ) -> Meaning:
     """The meaning of a torch range; `args` is None if the range records no arguments."""
     name, call, traits = _of_name(name)
-    if label == name:
-        label = name
+    text: str | None = name if label == name else label
     if args is not None:
         traits |= HAS_ARGUMENTS
+        if label == text_of(name, args):
+            text = None
     if args:
         call = Call(call.mod, call.op, args)
-    return Meaning(Kind.TORCH, label, name, call, traits, details)
+    return Meaning(Kind.TORCH, text, name, call, traits, details)
 
 
 @lru_cache(maxsize=4096)

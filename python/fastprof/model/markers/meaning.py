@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import enum
-from typing import Final
+from typing import Any, Final
 
 from fastprof._system.classes import dataclass
-from fastprof.model.call import Call
+from fastprof.model.call import Arg, Call, Tensor
 from fastprof.model.markers.collectives import Collective
 
 EVALUATE: Final = "autograd::engine::evaluate_function: "  # prefix of a node's name
@@ -23,6 +23,22 @@ class Kind(enum.IntEnum):
     TORCH = 5
     FRAME = 6  # one function of a Python stack
     HIDDEN = 7  # a Python function without a source line
+
+
+def text_of(name: str, args: tuple[Arg, ...]) -> str:
+    """The text of torch's range of a call, as emit_nvtx writes it: name and sizes of tensors."""
+    sizes = []
+    for arg in args:
+        value = arg.value
+        if isinstance(value, tuple) and value and isinstance(value[0], Tensor):
+            sizes += [_size(item) for item in value]
+        else:
+            sizes.append(_size(value))
+    return f"{name}, sizes = [{', '.join(sizes)}]"
+
+
+def _size(value: Any) -> str:
+    return f"[{', '.join(map(str, value.shape))}]" if isinstance(value, Tensor) else "[]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +74,8 @@ class Meaning:
     ----------
     kind : Kind
         The form of the name.
-    label : str
-        The name as passed to `read`.
+    text : str or None
+        The name as passed to `read`; None if it is `text_of` the name and the arguments of `call`.
     name : str
         The torch name without sizes, the name of the layer, the label for other kinds.
     call : Call or None
@@ -87,11 +103,18 @@ class Meaning:
     """
 
     kind: Kind
-    label: str
+    text: str | None
     name: str
     call: Call | None = None
     traits: int = 0
     details: Details = NO_DETAILS
+
+    @property
+    def label(self) -> str:
+        """The name as passed to `read`."""
+        if self.text is None:
+            return text_of(self.name, self.call.args if self.call else ())
+        return self.text
 
     @property
     def has_arguments(self) -> bool:
