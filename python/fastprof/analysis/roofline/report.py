@@ -52,6 +52,7 @@ from fastprof.analysis.summary.measures import (
     totals,
 )
 from fastprof.errors import ReportError
+from fastprof.model.arrays import Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.devices import CLOCKS, Device
 from fastprof.model.numbers import quantity
@@ -153,8 +154,7 @@ def _measures(
     time = np.maximum(numbers(cells, "sil"), 0)
     helper = numbers(cells, "helper") == 1
     flops, bytes_ = (np.where(helper, -1, numbers(cells, name)) for name in ("flops", "bytes"))
-    of_flops, of_bytes = groups.stats(flops), groups.stats(bytes_)
-    work, moved = (np.where(stats.count > 0, stats.sum, -1) for stats in (of_flops, of_bytes))
+    work, moved = (_known_sums(groups, values) for values in (flops, bytes_))
     roof = against_ideal(groups, ideal, time)
     rated = np.where(roof.doubt == 0, roof.counted, 0.0)
     rated_flops, rated_bytes = (
@@ -184,6 +184,12 @@ def _measures(
         "helper_ns": Ints(groups.stats(np.where(helper, time, 0)).sum),
         "flag": Values(_flags(cells, groups, ideal, roof), [*FLAGS, ""]),
     }
+
+
+def _known_sums(groups: Grouping, values: Int64) -> Int64:
+    """[groups] The sums of numbers that are not negative; -1 if none is known."""
+    stats = groups.stats(values)
+    return np.where(stats.count > 0, stats.sum, -1)
 
 
 def _most(groups: Grouping, code: npt.NDArray[Any], weight: npt.NDArray[Any], n: int) -> Any:

@@ -113,6 +113,7 @@ def recorded_in(fields: Mapping[str, Any]) -> Collective | None:
         return None
     plain = dtype.lower() if isinstance(dtype, str) else None
     group, about = (fields.get(f"Process Group {key}") for key in ("Name", "Description"))
+    has_group = isinstance(group, str)
     described = isinstance(about, str) and about not in ("", "undefined", group)
     given, got = (_count(fields.get(f"{key} msg nelems")) for key in ("In", "Out"))
     return Collective(
@@ -121,7 +122,7 @@ def recorded_in(fields: Mapping[str, Any]) -> Collective | None:
         got=given if got == given else got,  # one object
         dtype=None if plain is None else _TYPES.get(plain, intern(plain)),
         ranks=_count(fields.get("Group size")),
-        group=intern(f"{group} {about}" if described else group) if isinstance(group, str) else None,
+        group=intern(f"{group} {about}" if described else group) if has_group else None,
         members=_numbers(fields.get("Process Group Ranks")),
         source=_count(fields.get("Src Rank")),
         target=_count(fields.get("Dst Rank")),

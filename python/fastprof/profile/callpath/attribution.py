@@ -159,9 +159,8 @@ def _directions(
     outside of backward nodes, and those that backward nodes recompute.
     """
     if is_engine.any():
-        _relabel(
-            ranges, _engine_roots(ranges, is_engine), lambda meaning: replace(meaning, traits=meaning.traits | ENGINE)
-        )
+        roots = _engine_roots(ranges, is_engine)
+        _relabel(ranges, roots, lambda meaning: replace(meaning, traits=meaning.traits | ENGINE))
     while True:
         label, bits = take(ranges.label, ranges.frame_range), _direction_bits(ranges.meanings)
         direction = _path.directions(ranges.frame_parent, label, bits)
