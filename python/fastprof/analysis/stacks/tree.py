@@ -148,7 +148,7 @@ class Stacks:
 
         It is named `(n smaller)`, after the number of siblings, and has no children.
         """
-        time = across(in_subtrees(self.parent, self.sums["gpu_ns"]))  # `inclusive` sums all
+        time = in_subtrees(self.parent, across(self.sums["gpu_ns"]))  # `inclusive` sums all
         kept = time >= share * time[0]
         above = np.maximum(self.parent, 0)
         outermost = ~kept & kept[above]

@@ -167,9 +167,7 @@ def _directions(
         again = find(ranges, direction == BACKWARD)
         if not len(again):
             return label, bits, direction
-        _relabel(
-            ranges, again, lambda meaning: replace(meaning, traits=meaning.traits | RECOMPUTE)
-        )
+        _relabel(ranges, again, lambda meaning: replace(meaning, traits=meaning.traits | RECOMPUTE))
 
 
 def _engine_roots(ranges: NestedRanges, is_engine: npt.NDArray[np.bool_]) -> Int32:
