@@ -215,6 +215,8 @@ def calls_of(
     n_steps : steps times GPUs, which times are divided by
     steps : None if the capture is one step
     """
+    # First of all: phases take memory that is free again when the groups need it.
+    span = 0.0 if steps is None else _optimizer_ns(profile, steps, is_in) / n_steps
     cells = cells_of(profile, _KEYS)
     keys = {name: key_of(cells, name) for name in _KEYS}
     layers = texts(cells, "layer").mapped(lambda names: tuple(map(without_index, names)))
@@ -246,7 +248,6 @@ def calls_of(
         if parts[i]
     ]
     groups.sort(key=lambda call_group: call_group.first)
-    span = 0.0 if steps is None else _optimizer_ns(profile, steps, is_in) / n_steps
     program = profile.contents.program
     return CallGroups(groups, take(of_part, cells.of_kernel), span, program)
 
