@@ -348,18 +348,18 @@ class CostTables:
 
     def of_rows(self, rows: Int32) -> CostCells:
         """Some rows of all columns."""
-        texts = [column.of_rows(rows) for column in (self.mod, self.op, self.params, self.reason)]
-        helper, exact = (np.array(column)[rows] for column in (self.helper, self.exact))
-        flops, moved = (np.array(column)[rows] for column in (self.flops, self.bytes))
         return CostCells(
-            *texts,
-            self.operand_type.of_rows(rows // ALL_PARTS),
-            helper,
-            flops,
-            moved,
-            exact,
-            (rows % ALL_PARTS).astype(np.int8),
-            self.has_helpers,
+            mod=self.mod.of_rows(rows),
+            op=self.op.of_rows(rows),
+            params=self.params.of_rows(rows),
+            reason=self.reason.of_rows(rows),
+            operand_type=self.operand_type.of_rows(rows // ALL_PARTS),
+            helper=np.array(self.helper)[rows],
+            flops=np.array(self.flops)[rows],
+            bytes=np.array(self.bytes)[rows],
+            exact=np.array(self.exact)[rows],
+            part=(rows % ALL_PARTS).astype(np.int8),
+            has_helpers=self.has_helpers,
         )
 
     def of_parts(self) -> tuple[npt.NDArray[Any], ...]:

@@ -32,7 +32,7 @@ _NO_ARGUMENTS = frozenset({NO_SHAPES, SHAPES_MISSING, NEVER_HAS_SHAPES})
 class RowCalls(NamedTuple):
     """The calls of rows: those of `CallsOfKernels`."""
 
-    named: list[Named]
+    named: Sequence[Named]
     call: Int32
     backward: Bools
 

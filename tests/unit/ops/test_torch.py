@@ -148,7 +148,7 @@ def test_torch_does_not_count_products_with_vectors(function, shapes, flops):
     assert modelled(calls[-1], "fprop") == flops
 
 
-@pytest.mark.filterwarnings("ignore:.*addmm.* is deprecated:UserWarning")  # torch warns once a process
+@pytest.mark.filterwarnings("ignore:.*addmm.* is deprecated:UserWarning")  # once a process
 def test_the_older_order_of_addmm_counts_the_same():
     tensors = torch.ones(2, 5), torch.ones(2, 3), torch.ones(3, 5)
     calls = recorded(python_calls, lambda: torch.addmm(2, tensors[0], 3, *tensors[1:]))

@@ -372,11 +372,10 @@ class NodeTree:
         return row
 
     def columns(self) -> tuple[Int32, Values, Values]:
-        """Parent, type and name of each node; the tree is empty then."""
-        rows, self._rows = list(self._rows), {}
-        parent = np.array([above for above, _ in rows], np.int32)
-        kinds = _repeated((kind for _, (kind, _) in rows), len(rows))
-        return parent, kinds, _repeated((name for _, (_, name) in rows), len(rows))
+        """Parent, type and name of each node."""
+        parent = np.array([above for above, _ in self._rows], np.int32)
+        kinds = _repeated((kind for _, (kind, _) in self._rows), len(parent))
+        return parent, kinds, _repeated((name for _, (_, name) in self._rows), len(parent))
 
 
 def _repeated(texts: Iterable[str], n: int) -> Values:

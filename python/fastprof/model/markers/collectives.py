@@ -113,8 +113,6 @@ def recorded_in(fields: Mapping[str, Any]) -> Collective | None:
         return None
     plain = dtype.lower() if isinstance(dtype, str) else None
     group, about = (fields.get(f"Process Group {key}") for key in ("Name", "Description"))
-    has_group = isinstance(group, str)
-    described = isinstance(about, str) and about not in ("", "undefined", group)
     given, got = (_count(fields.get(f"{key} msg nelems")) for key in ("In", "Out"))
     return Collective(
         name=intern(name),
@@ -122,13 +120,19 @@ def recorded_in(fields: Mapping[str, Any]) -> Collective | None:
         got=given if got == given else got,  # one object
         dtype=None if plain is None else _TYPES.get(plain, intern(plain)),
         ranks=_count(fields.get("Group size")),
-        group=intern(f"{group} {about}" if described else group) if has_group else None,
+        group=_group(group, about) if isinstance(group, str) else None,
         members=_numbers(fields.get("Process Group Ranks")),
         source=_count(fields.get("Src Rank")),
         target=_count(fields.get("Dst Rank")),
         given_rows=_numbers(fields.get("In split size")),
         got_rows=_numbers(fields.get("Out split size")),
     )
+
+
+def _group(name: str, about: Any) -> str:
+    """The name of a process group, followed by its description if it has one."""
+    described = isinstance(about, str) and about not in ("", "undefined", name)
+    return intern(f"{name} {about}" if described else name)
 
 
 def _numbers(text: Any) -> tuple[int, ...]:
