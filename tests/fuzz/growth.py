@@ -36,12 +36,12 @@ MAIN = [["overview", "FILE"], ["report", "FILE"], ["whatif", "--json", "FILE"],
 # Shapes that miss PER_UNIT: the bytes of a unit in the main command that takes the most, a little
 # above what is measured. A capture of plain kernels takes up to 1300.
 KNOWN: dict[str, int] = {
-    "backward": 2600,  # two kernels a unit
-    "collectives": 3800,  # calls of their own sizes
-    "graphs": 3000,  # nsys: operators of their own names, in captures of their own
-    "modules": 2400,
-    "operators": 2700,
-    "shapes": 3200,
+    "backward": 2450,  # two kernels a unit
+    "collectives": 3000,  # calls of their own sizes
+    "graphs": 2400,  # nsys: operators of their own names, in captures of their own
+    "modules": 2300,
+    "operators": 2250,
+    "shapes": 2150,
 }
 MORE = [["prof", "FILE"], ["prof", "--csv", "FILE"], ["parse", "FILE"], ["info", "FILE"],
         ["lines", "--csv", "FILE"]]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Event, Lock, RLock, Thread
@@ -59,14 +59,27 @@ class computed_once(Generic[Result]):
     def __get__(self, instance: Any, owner: type | None = None) -> Result:
         if instance is None:
             raise AttributeError(f"{self._name} is an attribute of instances")
-        kept: dict[str, Any] = instance.__dict__
         lock = f"_lock_of_{self._name}"
-        with kept.setdefault(lock, RLock()):
-            if self._name not in kept:
-                kept[self._name] = self._make(instance)
-            result: Result = kept[self._name]
-        kept.pop(lock, None)
-        return result
+        return once(instance.__dict__, self._name, lock, self._make, instance)
+
+
+def once(
+    results: dict[Any, Any],
+    key: Hashable,
+    lock: Hashable,
+    make: Callable[..., Result],
+    *arguments: Any,
+) -> Result:
+    """results[key]; make(*arguments) computes it if it lacks. Other threads wait meanwhile.
+
+    lock : the key of the lock, which goes with the result
+    """
+    with results.setdefault(lock, RLock()):
+        if key not in results:
+            results[key] = make(*arguments)
+        result: Result = results[key]
+    results.pop(lock, None)
+    return result
 
 
 class Task(Generic[Result]):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fastprof._core._groups import GroupStats, distinct_ids, sum_where
 from fastprof._core._pools import pairs
-from fastprof._core._take import distinct
+from fastprof._core._take import distinct, ranks
 from fastprof._system.classes import dataclass
 from fastprof._system.threads import computed_once
 from fastprof.model.arrays import Bools, Int32, Int64
@@ -87,17 +87,26 @@ def group(keys: Sequence[Values], n_kernels: int, rows: Bools | None = None) -> 
     for key in keys:
         size = len(key.values) + 1
         if n * size <= _DIRECT:
-            used, place = distinct(place * np.int32(size) + (key.ids + np.int32(1)), n * size)
-            n = len(used)
+            place, n = _numbered(place * np.int32(size) + (key.ids + np.int32(1)), n * size)
         else:
             place, firsts = pairs(place, key.ids)
             n = len(firsts)
-    if rows is None:
-        return Grouping(place, n)
-    used, place = distinct(np.where(rows, place, np.int32(-1)), n)
-    if used and used[0] < 0:
-        return Grouping(place - np.int32(1), len(used) - 1)
-    return Grouping(place, len(used))
+    if rows is not None:
+        place = ranks(np.where(rows, place, np.int32(-1)), n)
+        n = int(place.max(initial=-1)) + 1
+    return Grouping(place, n)
+
+
+def _numbered(index: Int32, n_values: int) -> tuple[Int32, int]:
+    """The place of each index among the distinct ones, and their number.
+
+    A table of all values is fast if it is small; bits for them take a twentieth of its memory.
+    """
+    if n_values < len(index):
+        used, place = distinct(index, n_values)
+        return place, len(used)
+    place = ranks(index, n_values)
+    return place, int(place.max(initial=-1)) + 1
 
 
 class Columns(Protocol):

@@ -66,16 +66,12 @@ class Call:
     op: str
     args: tuple[Arg, ...] = field(default=())
     result: Tensor | None = None
-    _identity: str = field(default="", init=False, repr=False, compare=False)
 
     @property
     def identity(self) -> str:
         """Equal for calls that are the same; 1, 1.0 and True, which compare equal, are not."""
-        if not self._identity:
-            args = [(arg.name, _plain(arg.value)) for arg in self.args]
-            text = repr((self.mod, self.op, args, _plain(self.result)))
-            object.__setattr__(self, "_identity", text)  # kept: many ask for it
-        return self._identity
+        args = [(arg.name, _plain(arg.value)) for arg in self.args]
+        return repr((self.mod, self.op, args, _plain(self.result)))
 
 
 def _plain(value: Any) -> Any:

@@ -120,7 +120,7 @@ _entries: dict[tuple[str, str], Entry] = {}
 GENERATED: Final[dict[str, tuple[str, str]]] = {}  # what imported modules assign
 DIRECTIONS: Final = frozenset({"fprop", "bprop"})
 _answers: Final[dict[str, dict[str, Work | str]]] = {direction: {} for direction in DIRECTIONS}
-_MOST_ANSWERS: Final = 1 << 15
+_MOST_ANSWERS: Final = 1 << 13
 
 
 def op(
@@ -404,12 +404,26 @@ def _answer(call: Call, direction: str) -> Work | str:
     entry = _entry(call)
     if entry is None:
         return UNMODELLED.get(f"{call.mod}::{call.op.split('.', 1)[0]}", "no formula")
-    answer = answers.get(call.identity)
+    identity = _identity_of(call)
+    answer = answers.get(identity)
     if answer is None:
         if len(answers) >= _MOST_ANSWERS:
             answers.clear()
-        answer = answers[call.identity] = _answer_now(entry, call, direction)
+        answer = answers[identity] = _answer_now(entry, call, direction)
     return answer
+
+
+def _identity_of(call: Call) -> str:
+    """The identity of a call; that of the last one is kept, as several questions follow."""
+    global _last
+    last, identity = _last
+    if last is not call:
+        identity = call.identity
+        _last = call, identity
+    return identity
+
+
+_last: tuple[Call | None, str] = (None, "")
 
 
 def _answer_now(entry: Entry, call: Call, direction: str) -> Work | str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from fastprof._system.garbage import uncollected
+from fastprof._system.memory import give_back
 from fastprof.analysis.cells import FEW_CELLS
 from fastprof.analysis.registry import Where
 from fastprof.analysis.schedule import Ahead, computing
@@ -57,12 +58,19 @@ def page_of(
 
 def _made(part: Part, source: PageSource) -> Rendered:
     """A section as HTML: what it is made of is released before the next one is made."""
-    return rendered(part.section(source))
+    result = rendered(part.section(source))
+    if not _is_small(source):
+        give_back()
+    return result
 
 
 def _made_if_small(part: Part, source: PageSource) -> Rendered | None:
     """A section of a profile with few cells; None for others, whose sections are made in turn."""
-    return _made(part, source) if len(source.profile.source.cells) <= FEW_CELLS else None
+    return _made(part, source) if _is_small(source) else None
+
+
+def _is_small(source: PageSource) -> bool:
+    return len(source.profile.source.cells) <= FEW_CELLS
 
 
 _NEEDS: Final = ("host", "costs", "contents")

@@ -69,11 +69,16 @@ def infer_results(trace: Trace, attribution: Attribution) -> InferredResults:
         attribution.meanings,
         take(attribution.ranges.label, attribution.frame_range),
     )
-    ranks = np.full(len(meanings), _path.NO_RANK, np.uint8)
-    for label in np.flatnonzero(attribution.around_work).tolist():
-        ranks[label] = _rank(meanings[label])
-    if _LACKS_RESULT not in ranks:
+    around_work = np.flatnonzero(attribution.around_work).tolist()
+    lacking = np.zeros(len(meanings), bool)
+    for label in around_work:
+        meaning = meanings[label]
+        lacking[label] = meaning.has_arguments and lacks_only_result(meaning.call)
+    if not lacking.any():
         return InferredResults(meanings, label_of_frame)
+    ranks = np.full(len(meanings), _path.NO_RANK, np.uint8)
+    for label in around_work:
+        ranks[label] = _rank(meanings[label], bool(lacking[label]))
     call_of_frame, calls = _path.best_of_rank(
         attribution.frame_parent, label_of_frame, ranks, _LACKS_RESULT
     )
@@ -92,12 +97,11 @@ _KNOWN: Final = 0
 _LACKS_RESULT: Final = 1
 
 
-def _rank(meaning: Meaning) -> int:
-    if not meaning.has_arguments or meaning.call is None:
-        return _path.NO_RANK
-    if lacks_only_result(meaning.call):
+def _rank(meaning: Meaning, lacks_result: bool) -> int:
+    if lacks_result:
         return _LACKS_RESULT
-    return _KNOWN if ops.has_model(meaning.call) else _path.NO_RANK
+    known = meaning.has_arguments and meaning.call is not None and ops.has_model(meaning.call)
+    return _KNOWN if known else _path.NO_RANK
 
 
 def lacks_only_result(call: Call | None) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -66,6 +66,34 @@ def named(meaning: Meaning, exact: bool = True) -> Named:
     return Named(call.mod if qualified and call else None, op_name(meaning), known, exact)
 
 
+class NamedCalls(Sequence[Named]):
+    """The calls of some labels, made when they are asked for.
+
+    meanings : [labels]
+    labels : int32 [calls]
+    estimated : labels whose result is an estimate
+    """
+
+    def __init__(
+        self, meanings: Sequence[Meaning], labels: Int32, estimated: frozenset[int]
+    ) -> None:
+        self._meanings, self._labels, self._estimated = meanings, labels, estimated
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+    @overload
+    def __getitem__(self, place: int) -> Named: ...
+    @overload
+    def __getitem__(self, place: slice) -> NamedCalls: ...
+    def __getitem__(self, place: int | slice) -> Named | NamedCalls:
+        labels = self._labels[place]
+        if isinstance(place, slice):
+            return NamedCalls(self._meanings, labels, self._estimated)
+        label = int(labels)
+        return named(self._meanings[label], label not in self._estimated)
+
+
 @dataclass(frozen=True)
 class CallsOfKernels:
     """The call of every kernel.
@@ -81,7 +109,7 @@ class CallsOfKernels:
         call are two instances
     """
 
-    named: list[Named]
+    named: Sequence[Named]
     kinds: CallKinds
     kind: Int32
     group: Int32
@@ -124,11 +152,11 @@ def find_calls(trace: Trace, attribution: Attribution, meaning: Int32) -> CallsO
             instance = np.where(instance >= 0, pair, np.int32(-1))
     is_used = np.zeros(len(meanings) + 1, bool)
     is_used[kinds.calls] = True  # also the last, of label -1
-    used = np.flatnonzero(is_used[:-1])
+    used = np.flatnonzero(is_used[:-1]).astype(np.int32)
     number = np.full(len(is_used), -1, np.int32)
     number[used] = np.arange(len(used))
     return CallsOfKernels(
-        named=[named(meanings[label], label not in inferred.estimated) for label in used.tolist()],
+        named=NamedCalls(meanings, used, inferred.estimated),
         kinds=CallKinds(number[kinds.calls], kinds.backward, kinds.gradient),
         kind=kind,
         group=group,

@@ -51,19 +51,19 @@ class Costs:
         duration: Int64,
         gpus: Iterable[str],
     ) -> None:
-        self._tables, self._calls = tables, calls
+        self._calls = calls
         self._names, self._duration, self._gpus = names, duration, list(gpus)
         # Few of all cells have kernels: columns have only these.
         used, self._cell = distinct(cell, len(tables.flops) * VARIANTS)
         cells = np.array(used, np.int32)
-        self._row, self._variant = cells // np.int32(VARIANTS), cells % np.int32(VARIANTS)
+        self._of, self._variant = tables.of_rows(cells // VARIANTS), cells % np.int32(VARIANTS)
 
     def helper(self, auxiliary: npt.NDArray[np.bool_]) -> Ints:
         """1 for kernels without a share of their call's cost, else 0; unknown without a call.
 
         auxiliary : bool [names + 1], decides for calls of unknown cost; the last without a name
         """
-        of_cells = self._of_kernels(np.array(self._tables.helper, np.int8)[self._row])
+        of_cells = self._of_kernels(self._of.helper)
         rows = np.flatnonzero(of_cells == UNDECIDED)
         if len(rows):
             of_cells[rows] = auxiliary[self._name(rows)]
@@ -76,14 +76,13 @@ class Costs:
         of_name : [names + 1, types + 1] index into `types`, -1 for unknown; the last row without a
             name, the first column for unknown operands
         """
-        number = {type_: i for i, type_ in enumerate(types, 1)} | {None: 0}
-        operands = np.array(
-            [number[operand_type] for operand_type in self._tables.operand_types], np.int32
-        )
+        number = {type_: i for i, type_ in enumerate(types, 1)}
+        numbers = [number[operand_type] for operand_type in self._of.operand_type.values]
+        operands = take(np.array(numbers, np.int32), self._of.operand_type.ids, 0)
         first = np.arange(len(of_name), dtype=np.int32) * np.int32(of_name.shape[1])
         names = self._names
         place = take(take(first[:-1], names.id_of_row, first[-1]), names.rows, first[-1])
-        place += self._of_kernels(operands[self._row // ALL_PARTS])
+        place += self._of_kernels(operands)
         return SharedValues(place, of_name.reshape(-1), list(types))
 
     def _name(self, rows: npt.NDArray[np.intp]) -> Int32:
@@ -92,18 +91,18 @@ class Costs:
 
     @property
     def mod(self) -> SharedValues:
-        return self._texts(self._tables.mod)
+        return self._texts(self._of.mod)
 
     @property
     def op(self) -> Values:
-        return self._texts(self._tables.op)
+        return self._texts(self._of.op)
 
     @property
     def params(self) -> Values:
-        return self._texts(self._tables.params)
+        return self._texts(self._of.params)
 
-    def _texts(self, table: Texts) -> SharedValues:
-        return SharedValues(self._cell, table.cells[self._row], table.values)
+    def _texts(self, of_cells: Values) -> SharedValues:
+        return SharedValues(self._cell, of_cells.ids, of_cells.values)
 
     @property
     def tc(self) -> SharedValues:
@@ -112,13 +111,13 @@ class Costs:
     @property
     def tc_reason(self) -> Values:
         """Why tensor cores were not used; "-" if they were used or cannot apply."""
-        reasons, of_cell = self._tables.reason, self.tc.id_of_row
+        reasons, of_cell = self._of.reason, self.tc.id_of_row
         rows = np.flatnonzero(take(of_cell == TENSOR_CORE_CELLS.index("0"), self._cell))
         own: dict[str, int] = {}
         of_name = [
             own.setdefault(ops.reason_of_name(name), len(own)) for name in (*self._names.values, "")
         ]
-        result = reasons.cells[self._row[self._cell[rows]]]
+        result = reasons.ids[self._cell[rows]]
         own_ids = np.array(of_name, np.int32)[self._name(rows)]
         ids = np.where(result < 0, own_ids + np.int32(len(reasons.values)), result)
         place: dict[str, int] = {}
@@ -132,7 +131,7 @@ class Costs:
     @property
     def exact(self) -> Ints:
         """0 if flops or bytes are estimates."""
-        return Ints(self._of_kernels(np.array(self._tables.exact, np.int8)[self._row]))
+        return Ints(self._of_kernels(self._of.exact))
 
     @property
     def flops(self) -> Ints:
@@ -148,11 +147,10 @@ class Costs:
 
         Kernels without a call's instance have only what is theirs alone.
         """
-        tables, beside = self._tables, self._row % ALL_PARTS == BESIDE
-        has_cost = (self._calls.group >= 0) | self._of_kernels(beside)
+        of_cells = self._of
+        has_cost = (self._calls.group >= 0) | self._of_kernels(of_cells.part == BESIDE)
         flops, moved = (
-            self._of_kernels((np.array(total) >= 0)[self._row]) & has_cost
-            for total in (tables.flops, tables.bytes)
+            self._of_kernels(total >= 0) & has_cost for total in (of_cells.flops, of_cells.bytes)
         )
         return flops, moved
 
@@ -162,7 +160,7 @@ class Costs:
 
     @computed_once
     def _shares(self) -> tuple[Ints, Ints]:
-        flops, moved = _shared(self._tables, self._row, self._cell, self._calls, self._duration)
+        flops, moved = _shared(self._of, self._cell, self._calls, self._duration)
         return Ints(flops), Ints(moved)
 
     @property
@@ -180,25 +178,23 @@ class Costs:
 
 
 def _shared(
-    tables: CostTables, row: Int32, cell: Int32, calls: CallsOfKernels, duration: Int64
+    of_cells: CostCells, cell: Int32, calls: CallsOfKernels, duration: Int64
 ) -> list[Int64]:
     """Each kernel's share of its part's FLOPs and bytes.
 
-    row : int32 [cells], of the tables
     cell : int32 [kernels]
     """
-    part = row % np.int32(ALL_PARTS)
+    part = of_cells.part
     group, n_groups = _share.pairs(
         calls.group,
         calls.n_groups,
         cell,
-        part.astype(np.int8),
-        BESIDE + 1 if tables.has_helpers else BESIDE,
+        part,
+        BESIDE + 1 if of_cells.has_helpers else BESIDE,
     )
     groups = _share.Groups(group, n_groups, cell, duration, len(part))
     shares = []
-    for what, table in (("FLOPs", tables.flops), ("bytes", tables.bytes)):
-        total = np.array(table, np.int64)[row]
+    for what, total in (("FLOPs", of_cells.flops), ("bytes", of_cells.bytes)):
         share = take(np.where(part == BESIDE, total, -1), cell)
         groups.share(total, share)
         checks.shares(what, *groups.add_up(total, share))
@@ -280,39 +276,47 @@ def _distinct_keys(calls: CallsOfKernels) -> tuple[Int32, Int32]:
 
 
 class Texts:
-    """A table column of texts, stored as ids of distinct texts.
-
-    values : the distinct texts, after `close`
-    """
+    """A table column of texts, stored as ids of distinct texts."""
 
     def __init__(self) -> None:
         self._ids: dict[str, int] = {}
         self._cells = array("i")
-        self.values: list[str] = []
 
     def add(self, text: str | None) -> None:
         self._cells.append(-1 if text is None else self._ids.setdefault(text, len(self._ids)))
 
-    @property
-    def cells(self) -> Int32:
-        """The index into `values` of each cell, -1 for unknown."""
-        return np.frombuffer(self._cells, np.int32)
+    def of_rows(self, rows: Int32) -> Values:
+        """The texts of some rows."""
+        return Values(np.array(self._cells, np.int32)[rows], list(self._ids))
 
-    def close(self) -> None:
-        """Complete the column: no text is added any more."""
-        self.values = list(self._ids)
-        self._ids = {}
+
+class CostCells(NamedTuple):
+    """Rows of the cost tables that have kernels; see `CostTables`."""
+
+    mod: Values
+    op: Values
+    params: Values
+    reason: Values
+    operand_type: Values
+    helper: npt.NDArray[np.int8]
+    flops: Int64
+    bytes: Int64
+    exact: npt.NDArray[np.int8]
+    part: npt.NDArray[np.int8]
+    has_helpers: bool
 
 
 class CostTables:
     """Report cells for each (key, part of the call); rows in the order of `keys`.
 
+    Columns hold one row for each of ALL_PARTS parts of a key, few of which have kernels.
+
     keys : int32 [keys, 4], of CostKey's fields
     """
 
-    def __init__(self, infos: list[ops.KernelInfo], named: list[Named], keys: Int32) -> None:
+    def __init__(self, infos: list[ops.KernelInfo], named: Sequence[Named], keys: Int32) -> None:
         self.mod, self.op, self.params, self.reason = Texts(), Texts(), Texts(), Texts()
-        self.operand_types: list[str | None] = []
+        self.operand_type = Texts()  # of each key
         self.helper = array("b")
         self.flops = array("q")
         self.bytes = array("q")
@@ -324,13 +328,15 @@ class CostTables:
         numbers: dict[Hashable, int] = {}
         for row in keys:
             key = CostKey(*row.tolist())
-            name = named[key.call] if key.call >= 0 else Named(None, None, None)
-            self.operand_types.append(_operand_type(key, named))
-            work = _work(key, named)
+            name = _named(named, key.call)
+            inner = name if key.work == key.call else _named(named, key.work)
+            helper = _named(named, key.helper)
+            self.operand_type.add(_operand_type(helper, inner, name))
+            work = _work(key, name, inner)
             if key.helper < 0:
                 self._add(name, work)
             else:
-                self._add_helper(name, work, named[key.helper])
+                self._add_helper(name, work, helper)
                 work = None
             self.helper.extend(_helper_cells(key, work is not None))
             # Most calls differ in sizes only. So parts are assigned once per form.
@@ -339,8 +345,22 @@ class CostTables:
                 numbers[form] = len(numbers)
                 self._forms.append(_Form(infos, name.call, work))
             self._form.append(numbers[form])
-        for column in (self.mod, self.op, self.params, self.reason):
-            column.close()
+
+    def of_rows(self, rows: Int32) -> CostCells:
+        """Some rows of all columns."""
+        return CostCells(
+            mod=self.mod.of_rows(rows),
+            op=self.op.of_rows(rows),
+            params=self.params.of_rows(rows),
+            reason=self.reason.of_rows(rows),
+            operand_type=self.operand_type.of_rows(rows // ALL_PARTS),
+            helper=np.array(self.helper)[rows],
+            flops=np.array(self.flops)[rows],
+            bytes=np.array(self.bytes)[rows],
+            exact=np.array(self.exact)[rows],
+            part=(rows % ALL_PARTS).astype(np.int8),
+            has_helpers=self.has_helpers,
+        )
 
     def of_parts(self) -> tuple[npt.NDArray[Any], ...]:
         """The tables of `_parts.find`; variants are tensor core cells plus 1."""
@@ -396,15 +416,25 @@ class CostTables:
             self.exact.append(int(cost_of_cell.exact) if has_cost else -1)
 
 
-def _work(key: CostKey, named: list[Named]) -> ops.Work | None:
-    call = named[key.work].call if key.work >= 0 else None
+_NO_CALL: Final = Named(None, None, None)
+
+
+def _named(named: Sequence[Named], call: int) -> Named:
+    return named[call] if call >= 0 else _NO_CALL
+
+
+def _work(key: CostKey, name: Named, inner: Named) -> ops.Work | None:
+    """The work of a key.
+
+    name, inner : the calls `call` and `work` of the key
+    """
+    call, outer = inner.call, name.call
     if call is None:
         return None
-    outer = named[key.call].call
-    if outer is not None and key.work != key.call and key.helper < 0:
+    if outer is not None and inner is not name and key.helper < 0:
         call = typed_like(call, outer)
     work = ops.work(call, "bprop" if key.gradient else "fprop")
-    return work if work is None or named[key.work].exact else _estimated(work)
+    return work if work is None or inner.exact else _estimated(work)
 
 
 def _helper_cells(key: CostKey, costed: bool) -> list[int]:
@@ -416,10 +446,9 @@ def _helper_cells(key: CostKey, costed: bool) -> list[int]:
     return [0] * BESIDE + [1]
 
 
-def _operand_type(key: CostKey, named: list[Named]) -> str | None:
-    """The compute type of the innermost of helper, work and call that records one."""
-    calls = (named[i].call for i in (key.helper, key.work, key.call) if i >= 0)
-    types = (ops.compute_types.call_type(call) for call in calls if call)
+def _operand_type(*named: Named) -> str | None:
+    """The compute type of the first call that records one."""
+    types = (ops.compute_types.call_type(name.call) for name in named if name.call)
     return next((type_ for type_ in types if type_), None)
 
 

@@ -32,7 +32,7 @@ _NO_ARGUMENTS = frozenset({NO_SHAPES, SHAPES_MISSING, NEVER_HAS_SHAPES})
 class RowCalls(NamedTuple):
     """The calls of rows: those of `CallsOfKernels`."""
 
-    named: list[Named]
+    named: Sequence[Named]
     call: Int32
     backward: Bools
 
@@ -80,23 +80,22 @@ class _Uncosted(NamedTuple):
 
     Parameters
     ----------
-    names : the reasons, then the distinct calls
-    key : int32 [n], twice the index into `names`, plus 1 in the backward pass
+    names : [n] the call or the reason
+    backward : [n] 1 in the backward pass, else 0
     kernels : int64 [n], their number
     time : int64 [n], their GPU time, ns
     """
 
     names: list[Named | Without]
-    key: Int32
+    backward: list[int]
     kernels: Int64
     time: Int64
 
     def rows(self) -> Iterator[tuple[Named | Without, str, int, int]]:
         """Name, direction, number of kernels and their time."""
-        columns = (map(int, each) for each in (self.key, self.kernels, self.time))
-        for key, kernels, time in zip(*columns, strict=True):
-            name = self.names[key // 2]
-            yield name, _direction(name, key % 2), kernels, time
+        sums = self.kernels.tolist(), self.time.tolist()
+        for name, backward, kernels, time in zip(self.names, self.backward, *sums, strict=True):
+            yield name, _direction(name, backward), kernels, time
 
 
 @dataclass(frozen=True)
@@ -250,12 +249,13 @@ def _unknown(
 ) -> _Uncosted:
     call = calls.call[rows]
     name = np.where(call >= 0, call + len(_WHYS), why[rows]).astype(np.int32)
-    names: list[Named | Without] = [*_WHYS, *calls.named]
-    used, place = distinct(name * 2 + calls.backward[rows], 2 * len(names))
+    n = len(_WHYS)
+    used, place = distinct(name * 2 + calls.backward[rows], 2 * (n + len(calls.named)))
     sums = np.zeros((2, len(used)), np.int64)
     np.add.at(sums[0], place, kernels[rows])
     np.add.at(sums[1], place, time[rows])
-    return _Uncosted(names, np.array(used, np.int32), *sums)
+    names = [_WHYS[key // 2] if key < 2 * n else calls.named[key // 2 - n] for key in used]
+    return _Uncosted(names, [key % 2 for key in used], *sums)
 
 
 def _direction(name: Named | Without, backward: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
-from fastprof._system.threads import computed_once
+from fastprof._system.threads import computed_once, once
 from fastprof.errors import UnknownColumnError
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.column_table import COUNTER
@@ -261,14 +261,15 @@ Result = TypeVar("Result")
 def kept(profile: ProfileData, function: Callable[..., Result], *arguments: Hashable) -> Result:
     """function(profile, *arguments), which is computed once and lives as long as the profile.
 
+    Other threads wait while one computes it.
     Neither arguments nor result may refer to the profile, whose memory would then wait for the
     garbage collector.
     """
     results, key = profile.source.kept, (function, *arguments)
-    if key not in results:
-        results[key] = function(profile, *arguments)
-    result: Result = results[key]
-    return result
+    if key in results:
+        result: Result = results[key]
+        return result
+    return once(results, key, ("lock", key), function, profile, *arguments)
 
 
 def inside_part(profile: ProfileData) -> Bools | None:

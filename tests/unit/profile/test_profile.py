@@ -1,6 +1,8 @@
 """Profile: its columns as arrays, rows, tables; unknown values in each."""
 
 import gc
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from fastprof.model import dataframe
 from fastprof.model.column_table import COLUMN_OF_KEY, COLUMNS, TRACE_COLUMNS
 from fastprof.model.columns import Column, Ints, Lists, RepeatedInts, SharedValues, Values, as_lists
 from fastprof.profile import from_dict_lines, from_trace
+from fastprof.profile.data import ProfileData, kept
 from support import dict_lines
 from support.report_columns import ints, lists, shared, values
 
@@ -344,3 +347,43 @@ def test_an_unknown_name_has_the_nearest_columns(lines):
     with pytest.raises(KeyError):
         lines.kernels["flop"]
     assert repr(lines).endswith(f"{len(lines)} kernels>")
+
+
+def test_threads_that_need_the_same_kept_value_compute_it_once(opened):
+    n_threads, seconds = 4, 30
+    ready, begun, computed = threading.Barrier(n_threads), threading.Event(), threading.Event()
+    calls = []
+
+    def number(profile: ProfileData, factor: int) -> list[int]:
+        calls.append(factor)
+        begun.set()
+        assert factor > 1 or computed.wait(seconds)
+        return [len(profile) * factor]
+
+    def read(i: int) -> list[int]:
+        ready.wait(seconds)
+        return kept(opened, number, 1)
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        results = [pool.submit(read, i) for i in range(n_threads)]
+        assert begun.wait(seconds)
+        assert kept(opened, number, 2) == [2 * len(opened)]  # does not wait for the other value
+        computed.set()
+        values = [result.result(seconds) for result in results]
+    assert values == [[len(opened)]] * n_threads
+    assert all(value is values[0] for value in values)
+    assert sorted(calls) == [1, 2]
+
+
+def test_a_kept_value_that_fails_is_computed_again(opened):
+    tries = []
+
+    def fails_once(profile: ProfileData) -> int:
+        tries.append(profile)
+        if len(tries) == 1:
+            raise ValueError("first try")
+        return len(tries)
+
+    with pytest.raises(ValueError, match="first try"):
+        kept(opened, fails_once)
+    assert kept(opened, fails_once) == kept(opened, fails_once) == 2

@@ -215,6 +215,8 @@ def calls_of(
     n_steps : steps times GPUs, which times are divided by
     steps : None if the capture is one step
     """
+    # First of all: phases take memory that is free again when the groups need it.
+    span = 0.0 if steps is None else _optimizer_ns(profile, steps, is_in) / n_steps
     cells = cells_of(profile, _KEYS)
     keys = {name: key_of(cells, name) for name in _KEYS}
     layers = texts(cells, "layer").mapped(lambda names: tuple(map(without_index, names)))
@@ -225,7 +227,7 @@ def calls_of(
     of_part, parts = _parts(
         cells, grouping, is_in, ideals_of(cells, devices, "practical"), 1 / n_steps
     )
-    n_calls = _calls(cells, grouping, is_in) / n_steps
+    n_calls = _objects(_calls(cells, grouping, is_in) / n_steps)
     first = np.full(grouping.n, len(profile), np.int64)
     np.minimum.at(first, grouping.ids, cells.first)
     groups = [
@@ -242,11 +244,10 @@ def calls_of(
             kind=max(parts[i], key=lambda part: (not part.is_helper, part.ns)).kind,
             has_ideal=all(part.has_ideal for part in parts[i]),
         )
-        for i, (row, n) in enumerate(zip(grouping.first.tolist(), n_calls.tolist(), strict=True))
+        for i, (row, n) in enumerate(zip(grouping.first.tolist(), n_calls, strict=True))
         if parts[i]
     ]
     groups.sort(key=lambda call_group: call_group.first)
-    span = 0.0 if steps is None else _optimizer_ns(profile, steps, is_in) / n_steps
     program = profile.contents.program
     return CallGroups(groups, take(of_part, cells.of_kernel), span, program)
 
@@ -303,14 +304,14 @@ def _parts(
     share = np.divide(time, all_time, out=np.zeros(len(cells)), where=all_time > 0) * per
     n = np.bincount(cells.of_kernel[is_in], minlength=len(cells))
     sums = [
-        of_part.sums(values * share).tolist()
+        _objects(of_part.sums(values * share))
         for values in (
             all_time,
             ideal.ideal,
             *(np.maximum(numbers(cells, name), 0) for name in ("bytes", "flops")),
         )
     ]
-    kernels = (of_part.sums(n) * per).tolist()
+    kernels = _objects(of_part.sums(n) * per)
     parts: list[list[KernelPart]] = [[] for _ in range(grouping.n)]
     for i, row in enumerate(of_part.first.tolist()):
         if kernels[i]:
@@ -330,6 +331,13 @@ def _parts(
                 )
             )
     return of_part.ids, parts
+
+
+def _objects(numbers: npt.NDArray[np.float64]) -> list[float]:
+    """The numbers as a list, in which equal ones are one object: a capture may have many groups."""
+    distinct, place = np.unique(numbers, return_inverse=True)
+    result: list[float] = np.array(distinct.tolist(), object)[place].tolist()
+    return result
 
 
 def _blocks(cells: ReportCells) -> npt.NDArray[np.int64]:

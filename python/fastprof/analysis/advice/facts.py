@@ -8,10 +8,11 @@ from typing import Final
 import numpy as np
 
 from fastprof._system.classes import NamedTuple
+from fastprof._system.memory import give_back
 from fastprof._system.threads import computed_once
 from fastprof.analysis.advice.calls import CallGroups, calls_of
 from fastprof.analysis.advice.finding import CannotJudge
-from fastprof.analysis.cells import cells_of
+from fastprof.analysis.cells import FEW_CELLS, cells_of
 from fastprof.analysis.gpu_work import Gaps
 from fastprof.analysis.grouping import Floats64, Grouping, group, numbers, texts
 from fastprof.analysis.host.states import State, host_states
@@ -172,6 +173,8 @@ class Facts:
     def calls(self) -> CallGroups:
         """Groups of equal calls with their time in a step."""
         steps = self.steps if self.has_steps else None
+        if len(self.profile.source.cells) > FEW_CELLS:
+            give_back()  # groups of calls take the most
         return calls_of(self.profile, self.devices, self.is_counted, self.n_steps, steps)
 
     @computed_once

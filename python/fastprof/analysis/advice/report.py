@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from fastprof._system.classes import NamedTuple
+from fastprof._system.memory import give_back
 from fastprof._system.threads import SecondThread
 from fastprof.analysis.advice.calls import cut_tensors
 from fastprof.analysis.advice.columns import COLUMNS
@@ -134,6 +135,7 @@ def plan_of(facts: Facts, least: float | None = None) -> Plan:
         results, not_judged = _judged(facts)
         facts.reach  # noqa: B018  kept
         facts.forget_calls()
+        give_back()
         base = base_of(facts)
     else:
         with SecondThread() as second:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import numpy as np
@@ -43,14 +44,13 @@ def late_launches(model: Model, idle: WindowGaps, start: Weights | None = None) 
     n = int(segment.max(initial=-1)) + 1
     place = np.full(len(graph), -1, np.int64)
     place[host] = segment
-    wanted = np.zeros((n, len(_CAUSES)))
-    np.add.at(wanted, (place[node], cause), ns)
-    available = np.bincount(segment, before + own, n)
-    share = wanted
-    share /= np.maximum(np.maximum(available, wanted.sum(axis=1)), 1)[:, None]
+    of_gap, available = place[node], np.bincount(segment, before + own, n)
+    most = np.maximum(np.maximum(available, np.bincount(of_gap, ns, n)), 1)
     if start is not None:
         before, own = (np.where(is_own, ns[host], 0) for ns in _available(model, start))
-    return HostTime(_spent(host, before, share, segment), _spent(host, own, share, segment))
+    parts = (np.flatnonzero(cause == column) for column in range(len(_CAUSES)))
+    shares = (np.bincount(of_gap[rows], ns[rows], n) / most for rows in parts)
+    return HostTime(*_spent(host, (before, own), shares, segment))
 
 
 def _wanted(model: Model, idle: WindowGaps) -> tuple[Int32, Int32, Int64]:
@@ -104,13 +104,19 @@ def _available(model: Model, weights: Weights) -> tuple[Int64, Int64]:
     return before, np.maximum(weights.duration - in_calls, 0)
 
 
-def _spent(host: Int64, ns: Int64, share: Floats64, segment: Int64) -> Spent:
-    """Shares of the time of nodes, by cause."""
-    nodes, causes, parts = [], [], []
-    for column, cause in enumerate(_CAUSES):
-        part = np.rint(ns * share[segment, column]).astype(np.int64)
-        rows = np.flatnonzero(part)
-        nodes.append(host[rows].astype(np.int32))
-        causes.append(np.full(len(rows), cause, np.uint8))
-        parts.append(part[rows])
-    return Spent(np.concatenate(nodes), np.concatenate(causes), np.concatenate(parts))
+def _spent(
+    host: Int64, times: tuple[Int64, Int64], shares: Iterable[Floats64], segment: Int64
+) -> Iterator[Spent]:
+    """Shares of each of two times of nodes, by cause.
+
+    shares : of _CAUSES in turn, [segments]
+    """
+    results: tuple[list[Spent], list[Spent]] = [], []
+    for cause, share in zip(_CAUSES, shares, strict=True):
+        for ns, result in zip(times, results, strict=True):
+            part = np.rint(ns * share[segment]).astype(np.int64)
+            rows = np.flatnonzero(part)
+            causes = np.full(len(rows), cause, np.uint8)
+            result.append(Spent(host[rows].astype(np.int32), causes, part[rows]))
+    for result in results:
+        yield Spent(*map(np.concatenate, zip(*result, strict=True)))

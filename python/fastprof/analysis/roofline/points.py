@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 
+from fastprof._core._pools import alike
+from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.grouping import group, numbers
 from fastprof.analysis.idle.report import heaviest
 from fastprof.analysis.keys import key_of
+from fastprof.model.arrays import Int32
 from fastprof.model.columns import Values
 from fastprof.model.devices import Device
 from fastprof.model.table import Table
@@ -31,17 +34,25 @@ def places_of(profile: ProfileData, table: Table) -> dict[str, Values]:
     keys = [key_of(cells, name) for name in BY]
     groups = group(keys, len(cells))
     time = np.maximum(numbers(cells, "sil"), 0).astype(np.int64)
-    firsts = groups.first.tolist()
-    place = {tuple(key.at(row) for key in keys): i for i, row in enumerate(firsts)}
-    columns = [table.columns[name] for name in BY]
-    rows = np.array(
-        [place[tuple(column.at(row) for column in columns)] for row in range(table.n_rows)], np.intp
-    )
+    columns = [
+        _in_key(cast(Values, table.columns[name]), key) for name, key in zip(BY, keys, strict=True)
+    ]
+    own = [key.ids[groups.first] for key in keys]
+    # Each group first: its rows of the table have its number.
+    rows = alike([np.concatenate(ids) for ids in zip(own, columns, strict=True)])[0][groups.n :]
     places = {}
     for name in PLACES:
         most = heaviest(key_of(cells, name), groups, time)
         places[name] = Values(most.ids[rows], most.values)
     return places
+
+
+def _in_key(column: Values, key: Values) -> Int32:
+    """[rows] The ids of a column's values in a key."""
+    if column.values == key.values:
+        return column.ids
+    number = {value: i for i, value in enumerate(key.values)}
+    return take(np.array([number.get(value, -1) for value in column.values], np.int32), column.ids)
 
 
 def points_of(table: Table, most: int) -> np.ndarray:

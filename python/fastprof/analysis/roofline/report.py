@@ -52,6 +52,7 @@ from fastprof.analysis.summary.measures import (
     totals,
 )
 from fastprof.errors import ReportError
+from fastprof.model.arrays import Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.devices import CLOCKS, Device
 from fastprof.model.numbers import quantity
@@ -153,15 +154,16 @@ def _measures(
     time = np.maximum(numbers(cells, "sil"), 0)
     helper = numbers(cells, "helper") == 1
     flops, bytes_ = (np.where(helper, -1, numbers(cells, name)) for name in ("flops", "bytes"))
-    of_flops, of_bytes = groups.stats(flops), groups.stats(bytes_)
-    work, moved = (np.where(stats.count > 0, stats.sum, -1) for stats in (of_flops, of_bytes))
     roof = against_ideal(groups, ideal, time)
+    # What takes the most memory comes first, while there are few columns.
+    bound, flag = _bounds(cells, groups, ideal, devices), _flags(cells, groups, ideal, roof)
+    type_ = _most(groups, texts(cells, "compute_type").ids, np.where(helper, 0, time), 7)
+    work, moved = (_known_sums(groups, values) for values in (flops, bytes_))
     rated = np.where(roof.doubt == 0, roof.counted, 0.0)
     rated_flops, rated_bytes = (
         np.where(known >= 0, groups.sums(np.maximum(array, 0), ideal.is_counted), np.nan)
         for known, array in ((work, flops), (moved, bytes_))
     )
-    type_ = _most(groups, texts(cells, "compute_type").ids, np.where(helper, 0, time), 7)
     return {
         "calls": Ints(calls(cells, groups)),
         "kernels": Ints(groups.stats(cells.kernels).sum),
@@ -169,7 +171,7 @@ def _measures(
         "step_ns": Floats(per_step(groups, in_steps)),
         "ideal_ns": Floats(roof.ideal),
         "lost_ns": Floats(roof.lost),
-        "bound": Values(_bounds(cells, groups, ideal, devices), BOUNDS),
+        "bound": Values(bound, BOUNDS),
         "peak_share": Floats(roof.share),
         "covered_share": Floats(roof.covered),
         "flop_per_s": Floats(ratio(rated_flops, rated) * 1e9),
@@ -182,8 +184,14 @@ def _measures(
         "flops": Ints(work),
         "bytes": Ints(moved),
         "helper_ns": Ints(groups.stats(np.where(helper, time, 0)).sum),
-        "flag": Values(_flags(cells, groups, ideal, roof), [*FLAGS, ""]),
+        "flag": Values(flag, [*FLAGS, ""]),
     }
+
+
+def _known_sums(groups: Grouping, values: Int64) -> Int64:
+    """[groups] The sums of numbers that are not negative; -1 if none is known."""
+    stats = groups.stats(values)
+    return np.where(stats.count > 0, stats.sum, -1)
 
 
 def _most(groups: Grouping, code: npt.NDArray[Any], weight: npt.NDArray[Any], n: int) -> Any:

@@ -148,7 +148,7 @@ class Stacks:
 
         It is named `(n smaller)`, after the number of siblings, and has no children.
         """
-        time = across(in_subtrees(self.parent, self.sums["gpu_ns"]))  # `inclusive` sums all
+        time = in_subtrees(self.parent, across(self.sums["gpu_ns"]))  # `inclusive` sums all
         kept = time >= share * time[0]
         above = np.maximum(self.parent, 0)
         outermost = ~kept & kept[above]
@@ -222,9 +222,10 @@ def stacks(
     of_groups = path_sums(
         chains.cells, nodes.groups, kernels, ideals_of(chains.cells, devices), has_calls=False
     )
-    sums = nodes.sums({name: of_groups.of[name] for name in _SUMS})
+    sums, n_windows = nodes.sums(of_groups.only(*_SUMS).of), of_groups.n_windows
+    del of_groups  # with the other sums
     dominant = {name: nodes.dominant(name) for name in _COLORS}
-    return Stacks(nodes.parent, nodes.name, nodes.type, sums, of_groups.n_windows, dominant)
+    return Stacks(nodes.parent, nodes.name, nodes.type, sums, n_windows, dominant)
 
 
 DIRECTIONS: Final = (FORWARD, BACKWARD, "other")
@@ -302,8 +303,7 @@ class Nodes:
         most, total, best = np.full(n, -1, np.int32), np.zeros(n), np.full(n, -1.0)
         for number in range(-1, len(values.values)):  # one at a time: there may be many nodes
             cells = np.flatnonzero((values.ids == number) & (row >= 0))
-            own = np.bincount(row[cells], time[cells], n)
-            inside = in_subtrees(self.parent, own.astype(np.float64))
+            inside = in_subtrees(self.parent, scattered(time[cells], row[cells], (n,)))
             most[inside > best] = number
             total += inside
             np.maximum(best, inside, out=best)

@@ -310,6 +310,7 @@ _ORDER: Final = np.array(
     [*(cause for cause in Cause if cause not in (Cause.LATENCY, Cause.DEPENDENCY)),
      Cause.LATENCY, Cause.DEPENDENCY]
 )  # fmt: skip
+_PLACE: Final = np.argsort(_ORDER)  # of each cause
 
 
 class IdleParts(NamedTuple):
@@ -347,17 +348,17 @@ def idle_between(examined: Examined, device: int, begin: int, end: int) -> IdleP
         for gaps, own in ((examined.gaps, long), (examined.short, short))
     )
     some = Gaps._make(map(np.concatenate, zip(*chosen, strict=True)))
-    ns = np.zeros((n_long + n_short, len(Cause)), np.int64)
-    ns[parts.gap[rows] - long.start, parts.cause[rows]] = parts.ns[rows]
-    ns[n_long:, Cause.SHORT] = (some.end - some.start)[n_long:]
-    order = np.argsort(some.start, kind="stable")
-    ns = ns[order][:, _ORDER]
-    gap, place = np.nonzero(ns)
-    length = ns[gap, place]
+    gap = np.concatenate([parts.gap[rows] - long.start, np.arange(n_long, n_long + n_short)])
+    cause = np.concatenate([parts.cause[rows], np.full(n_short, Cause.SHORT)])
+    length = np.concatenate([parts.ns[rows], (some.end - some.start)[n_long:]])
+    order = np.lexsort((_PLACE[cause], gap, some.start[gap]))
+    order = order[length[order] != 0]
+    gap, cause, length = gap[order], cause[order], length[order]
     until = np.cumsum(length)
-    before = np.concatenate([[0], until])[np.searchsorted(gap, gap)]
-    start, after = some.start[order][gap] + until - length - before, some.after[order][gap]
-    return IdleParts(start, start + length, _ORDER[place].astype(np.int32), after.astype(np.int64))
+    first = np.flatnonzero(np.diff(gap, prepend=-1))
+    before = np.repeat((until - length)[first], np.diff(np.append(first, len(gap))))
+    start, after = some.start[gap] + until - length - before, some.after[gap]
+    return IdleParts(start, start + length, cause.astype(np.int32), after.astype(np.int64))
 
 
 def _idle_inside(gaps: Gaps, of_gaps: Int32, device: int, begin: int, end: int) -> slice:

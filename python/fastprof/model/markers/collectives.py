@@ -9,6 +9,8 @@ Source: torch/csrc/distributed/c10d/ParamCommsUtils.hpp and ProcessGroupNCCL.cpp
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
+from sys import intern
 from typing import Any, Final
 
 from fastprof._system.classes import dataclass
@@ -111,20 +113,26 @@ def recorded_in(fields: Mapping[str, Any]) -> Collective | None:
         return None
     plain = dtype.lower() if isinstance(dtype, str) else None
     group, about = (fields.get(f"Process Group {key}") for key in ("Name", "Description"))
-    described = isinstance(about, str) and about not in ("", "undefined", group)
+    given, got = (_count(fields.get(f"{key} msg nelems")) for key in ("In", "Out"))
     return Collective(
-        name=name,
-        given=_count(fields.get("In msg nelems")),
-        got=_count(fields.get("Out msg nelems")),
-        dtype=None if plain is None else _TYPES.get(plain, plain),
+        name=intern(name),
+        given=given,
+        got=given if got == given else got,  # one object
+        dtype=None if plain is None else _TYPES.get(plain, intern(plain)),
         ranks=_count(fields.get("Group size")),
-        group=(f"{group} {about}" if described else group) if isinstance(group, str) else None,
+        group=_group(group, about) if isinstance(group, str) else None,
         members=_numbers(fields.get("Process Group Ranks")),
         source=_count(fields.get("Src Rank")),
         target=_count(fields.get("Dst Rank")),
         given_rows=_numbers(fields.get("In split size")),
         got_rows=_numbers(fields.get("Out split size")),
     )
+
+
+def _group(name: str, about: Any) -> str:
+    """The name of a process group, followed by its description if it has one."""
+    described = isinstance(about, str) and about not in ("", "undefined", name)
+    return intern(f"{name} {about}" if described else name)
 
 
 def _numbers(text: Any) -> tuple[int, ...]:
@@ -147,8 +155,14 @@ def call_of(record: Collective | None) -> Call | None:
         return None
     op, order = operator
     given, got = (Tensor((count,), record.dtype) for count in (record.given, record.got))
-    named = Arg("ranks", UNKNOWN if record.ranks is None else record.ranks)
-    return Call("c10d", op, (*(Arg("", value) for value in _values(order, given, got)), named))
+    values = [Arg("", value) for value in _values(order, given, got)]
+    return Call("c10d", op, (*values, _ranks(record.ranks)))
+
+
+@lru_cache(maxsize=256)
+def _ranks(n: int | None) -> Arg:
+    """The number of ranks: that of all calls of a process group is one object."""
+    return Arg("ranks", UNKNOWN if n is None else n)
 
 
 def _count(value: Any) -> int | None:

@@ -29,7 +29,18 @@ from fastprof.model.call import UNKNOWN, Arg, Call, Tensor
 from fastprof.model.markers.collectives import RECORDED, call_of, recorded
 from fastprof.model.markers.frames import is_library_frame
 from fastprof.model.markers.literal import parsed
-from fastprof.model.markers.meaning import EVALUATE, Kind, Meaning
+from fastprof.model.markers.meaning import (
+    AUTOGRAD_NODE,
+    BACKWARD,
+    EVALUATE,
+    HAS_ARGUMENTS,
+    NO_DETAILS,
+    RECOMPUTE,
+    Details,
+    Kind,
+    Meaning,
+    text_of,
+)
 
 FIELD: Final = "\x1f"
 NUMBERED: Final = "cpu_op numbered"  # the category of an operator that has a sequence number
@@ -72,8 +83,8 @@ def read_event(label: str) -> Meaning | str:
     record = recorded(texts[4]) if name == RECORDED and len(texts) > 4 else None
     call = call_of(record)
     if call is not None:
-        meaning = torch_meaning(name, name, call.args, _frames(stack), _layers(hierarchy))
-        return replace(meaning, call=call, collective=record)
+        details = Details(_frames(stack), _layers(hierarchy), collective=record)
+        return replace(torch_meaning(name, name, call.args, details), call=call)
     dims, types, strides, concrete = _own(
         name, [_json(text) for text in (*texts, "", "", "", "")[:4]]
     )
@@ -85,10 +96,10 @@ def read_event(label: str) -> Meaning | str:
         return name
     arguments = _arguments(dims, types, strides, concrete)
     text = name if dims is None else f"{name}, sizes = {_sizes_text(_shapes(dims))}"
-    meaning = torch_meaning(text, name, arguments, _frames(stack), _layers(hierarchy))
-    if record is None and triton is None:
-        return meaning
-    return replace(meaning, collective=record, triton=triton)
+    details = NO_DETAILS
+    if stack or hierarchy or record is not None or triton is not None:
+        details = Details(_frames(stack), _layers(hierarchy), collective=record, triton=triton)
+    return torch_meaning(text, name, arguments, details)
 
 
 def _triton(pairs: str) -> str | None:
@@ -140,14 +151,9 @@ def _python(name: str) -> Meaning:
     if match is None:
         return Meaning(Kind.HIDDEN, name, name)
     line = f"{match[1]}:{match[2]}"
-    shown = (f"{line} {match[3]}",) if _is_own(line) else ()
-    return Meaning(
-        Kind.FRAME,
-        name,
-        name,
-        frames=shown,
-        recompute=_RECOMPUTE.match(name) is not None,
-    )
+    details = Details((f"{line} {match[3]}",)) if _is_own(line) else NO_DETAILS
+    traits = RECOMPUTE if _RECOMPUTE.match(name) else 0
+    return Meaning(Kind.FRAME, name, name, None, traits, details)
 
 
 def _json(text: str) -> Any:
@@ -204,7 +210,7 @@ def _tensor(dims: Any, dtype: Any, strides: Any) -> Arg:
     steps = _extents(strides)
     return _shared_tensor(
         shape or (),
-        dtype if known else None,
+        intern(dtype) if known else None,
         steps if shape and steps is not None and len(steps) == len(shape) else None,
     )
 
@@ -391,28 +397,33 @@ def is_torch_name(name: str) -> bool:
 
 
 def torch_meaning(
-    label: str,
-    name: str,
-    args: tuple[Arg, ...] | None,
-    frames: tuple[str, ...] = (),
-    layers: tuple[str, ...] = (),
+    label: str, name: str, args: tuple[Arg, ...] | None, details: Details = NO_DETAILS
 ) -> Meaning:
     """The meaning of a torch range; `args` is None if the range records no arguments."""
+    name, call, traits = _of_name(name)
+    text: str | None = name if label == name else label
+    if args is not None:
+        traits |= HAS_ARGUMENTS
+        if label == text_of(name, args):
+            text = None
+    if args:
+        call = Call(call.mod, call.op, args)
+    return Meaning(Kind.TORCH, text, name, call, traits, details)
+
+
+@lru_cache(maxsize=4096)
+def _of_name(name: str) -> tuple[str, Call, int]:
+    """The name of a torch range, its call without arguments, and the traits that it tells.
+
+    A trace has many calls and few operators: all calls of one have the same texts.
+    """
     node = node_of(name)
     recompute = _RECOMPUTE_NAME.match(node) is not None
     node_runs = name.startswith(EVALUATE) or is_node(node)
-    return Meaning(
-        Kind.TORCH,
-        label,
-        name,
-        call=Call(*_split_namespace(node), args or ()),
-        has_arguments=args is not None,
-        frames=frames,
-        layers=layers,
-        backward=not recompute and (node_runs or _is_backward_op(node)),
-        autograd_node=node_runs,
-        recompute=recompute,
-    )
+    traits = RECOMPUTE * recompute | AUTOGRAD_NODE * node_runs
+    if not recompute and (node_runs or _is_backward_op(node)):
+        traits |= BACKWARD
+    return name, Call(*_split_namespace(node)), traits
 
 
 def node_of(name: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from fastprof._system.regex import regex
 from fastprof.model.call import Arg, Call, Tensor
 from fastprof.model.markers.frames import is_library_frame
-from fastprof.model.markers.meaning import Kind, Meaning
+from fastprof.model.markers.meaning import HAS_ARGUMENTS, Details, Kind, Meaning
 
 _MARKER_START = regex(r"""\{\s*['"](?:mod|op|args|strRepr|traceMarker|funcStack)['"]\s*:""")
 
@@ -30,18 +30,19 @@ def read_dict(label: str) -> Meaning | None:
         mod, op, args = fields.get("mod"), fields.get("op"), fields.get("args")
         if isinstance(mod, str) and isinstance(op, str) and isinstance(args, list):
             call = Call(mod, op, tuple(_argument(arg) for arg in args))
-            return Meaning(Kind.ARGUMENT, label, label, call=call, has_arguments=True)
+            return Meaning(Kind.ARGUMENT, label, label, call, HAS_ARGUMENTS)
     except _UNREADABLE:
         return None
     module_repr = fields.get("strRepr")
     if isinstance(mod, str) and isinstance(module_repr, str):
-        return Meaning(Kind.MODULE, label, label, module_repr=module_repr)
+        return Meaning(Kind.MODULE, label, label, details=Details(module_repr=module_repr))
     trace = fields.get("traceMarker")
     if isinstance(trace, list):
         frames = tuple(x for x in trace if isinstance(x, str) and not is_library_frame(x))
         stack = fields.get("funcStack")
         stack = stack if isinstance(stack, str) else None
-        return Meaning(Kind.TRACE, label, label, frames=frames, function_stack=stack)
+        details = Details(frames, function_stack=stack)
+        return Meaning(Kind.TRACE, label, label, details=details)
     return None
 
 

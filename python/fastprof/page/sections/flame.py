@@ -124,9 +124,8 @@ def chart_of(trees: Mapping[str, Drawn]) -> Chart:
 
 def _is_known(tree: Stacks) -> bool:
     """Whether the tree has more than operators and kernels outside of what its rows are."""
-    names, types = tree.name.array(), tree.type.array()
-    rows = [name for name, type_ in zip(names, types, strict=True) if type_ not in _BELOW]
-    return any(name[:1] != "(" or name[:4] != "(no " for name in rows)
+    is_told = tree.name.fits(lambda name: not name.startswith("(no "))
+    return bool((is_told & ~tree.type.fits(_BELOW.__contains__)).any())
 
 
 def _missing(profile: ProfileData, lacking: set[str]) -> Iterator[str]:

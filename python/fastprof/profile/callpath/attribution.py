@@ -24,6 +24,7 @@ from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._system.threads import SecondThread, computed_once
 from fastprof.model.arrays import Bools, Int32, Int64, UInt8, unique
 from fastprof.model.markers import Kind, Meaning
+from fastprof.model.markers.meaning import ENGINE, RECOMPUTE
 from fastprof.model.trace import RangeNames, Trace
 from fastprof.profile.callpath import node_makers
 from fastprof.profile.callpath.nesting import NestedRanges, Nesting
@@ -185,16 +186,15 @@ def _directions(
     outside of backward nodes, and those that backward nodes recompute.
     """
     if is_engine.any():
-        _relabel(
-            ranges, _engine_roots(ranges, is_engine), lambda meaning: replace(meaning, engine=True)
-        )
+        roots = _engine_roots(ranges, is_engine)
+        _relabel(ranges, roots, lambda meaning: replace(meaning, traits=meaning.traits | ENGINE))
     while True:
         label, bits = take(ranges.label, ranges.frame_range), _direction_bits(ranges.meanings)
         direction = _path.directions(ranges.frame_parent, label, bits)
         again = find(ranges, direction == BACKWARD)
         if not len(again):
             return label, bits, direction
-        _relabel(ranges, again, lambda meaning: replace(meaning, recompute=True))
+        _relabel(ranges, again, lambda meaning: replace(meaning, traits=meaning.traits | RECOMPUTE))
 
 
 def _engine_roots(ranges: NestedRanges, is_engine: npt.NDArray[np.bool_]) -> Int32:
