@@ -46,14 +46,14 @@ def run(options: argparse.Namespace) -> int:
         plain = seconds.pop("plain")
         print(f"{title:<26}{'us':>8}{'more':>18}{'times':>18}")
         print(f"  {'plain':<24}{1e6 * plain:>8.2f}")
-        for name, found in seconds.items():
-            more = 1e6 * (found - plain)
-            print(f"  {name:<24}{1e6 * found:>8.2f}{more:>18.2f}{found / plain:>18.2f}")
+        for name, result in seconds.items():
+            more = 1e6 * (result - plain)
+            print(f"  {name:<24}{1e6 * result:>8.2f}{more:>18.2f}{result / plain:>18.2f}")
         print()
     with tempfile.TemporaryDirectory(dir=_memory()) as directory:
         rounds = max(options.rounds // 3, 1)
-        found = annotated_run.measured(rounds, options.seconds, Path(directory))
-        print(annotated_run.report(found))
+        result = annotated_run.measured(rounds, options.seconds, Path(directory))
+        print(annotated_run.report(result))
     return 0
 
 

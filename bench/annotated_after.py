@@ -98,14 +98,14 @@ def measured(make: Callable[[], Callable[[], None]], n_blocks: int) -> dict[str,
         return float(pipes[name].recv())
 
     n_steps = max(1, round(A_BLOCK / block(PLAIN, 100)))
-    found: dict[str, list[float]] = {name: [] for name in CONTENDERS}
+    result: dict[str, list[float]] = {name: [] for name in CONTENDERS}
     for number in range(n_blocks):
         for name in CONTENDERS if number % 2 else reversed(CONTENDERS):
-            found[name].append(block(name, n_steps))
+            result[name].append(block(name, n_steps))
     for name, process in zip(CONTENDERS, processes, strict=True):
         pipes[name].send(0)
         process.join()
-    return found
+    return result
 
 
 def main() -> None:
@@ -114,10 +114,10 @@ def main() -> None:
     n_blocks = parser.parse_args().blocks
     torch.set_num_threads(1)
     for make in (training, inference):
-        found = measured(make, n_blocks)
+        result = measured(make, n_blocks)
         print(f"{make.__name__}, us a step")
-        for name, seconds in found.items():
-            ratios = [each / plain for each, plain in zip(seconds, found[PLAIN], strict=True)]
+        for name, seconds in result.items():
+            ratios = [each / plain for each, plain in zip(seconds, result[PLAIN], strict=True)]
             more = median(ratios) - 1
             verdict = "within" if more <= AT_MOST else "ABOVE"
             print(

@@ -71,16 +71,16 @@ def annotated(call: Callable[[], Any], functions: bool = False, on: bool = True)
 
 
 def contenders(attached: bool) -> dict[str, Callable[[Any, str, Callable[[], Any]], float]]:
-    found: dict[str, Callable[[Any, str, Callable[[], Any]], float]] = {
+    result: dict[str, Callable[[Any, str, Callable[[], Any]], float]] = {
         "plain": lambda owner, name, call: timed(call),
         "passes on": lambda *place: wrapped_by(passes_on, *place),
         "fastprof": lambda owner, name, call: annotated(call),
         "not recording": lambda owner, name, call: annotated(call, on=False),
     }
     if attached:
-        found["with functions"] = lambda owner, name, call: annotated(call, functions=True)
-        found["as PyProf"] = lambda *place: wrapped_by(pyprof_way, *place)
-    return found
+        result["with functions"] = lambda owner, name, call: annotated(call, functions=True)
+        result["as PyProf"] = lambda *place: wrapped_by(pyprof_way, *place)
+    return result
 
 
 def deep(depth: int, call: Callable[[], Any]) -> Any:

@@ -21,12 +21,12 @@ def measured(rounds: int, seconds: float, directory: Path) -> dict[str, dict[str
     n_steps = len(_times([], directory, seconds)["steps"])
     run = ["-m", "fastprof", "run", "--backend", "torch", "--runs", str(directory)]
     before = {"alone": [], "recorded": [*run, "--steps", f"{FIRST}:{LAST}"]}
-    found = [
+    result = [
         {name: _parts(_times(words, directory, 1e9, n_steps)) for name, words in before.items()}
         for _ in range(rounds)
     ]
     return {
-        name: {part: median(each[name][part] for each in found) for part in found[0][name]}
+        name: {part: median(each[name][part] for each in result) for part in result[0][name]}
         for name in before
     }
 

@@ -62,12 +62,12 @@ def steps(directory: str) -> dict[str, float]:
     plain = vars(Nothing)["step"].__wrapped__
     for _ in range(200):
         one.step()
-    found = {"Optimizer.step": added(lambda: one.step(), lambda: plain(one))}
+    result = {"Optimizer.step": added(lambda: one.step(), lambda: plain(one))}
     for _ in range(200):
         two.step()
         one.step()
     both = added(lambda: (one.step(), two.step()), lambda: (plain(one), plain(two)))
-    return {**found, "Optimizer.step, of two optimizers": both / 2}
+    return {**result, "Optimizer.step, of two optimizers": both / 2}
 
 
 def watched_steps(directory: str) -> dict[str, float]:

@@ -125,14 +125,14 @@ def lasted(call: Callable[[], Any]) -> float:
 def main() -> None:
     torch.set_num_threads(1)
     rounds = int(sys.argv[1])
-    found = {}
+    result = {}
     for title, running in {"module call": module_calls(), "training step": steps()}.items():
         least = dict.fromkeys(running, float("inf"))
         for _ in range(rounds):
             for name, time_it in running.items():
                 least[name] = min(least[name], time_it())
-        found[title] = least
-    print(json.dumps(found))
+        result[title] = least
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

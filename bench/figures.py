@@ -69,9 +69,9 @@ class Run:
         """Seconds, and whether they are measured: a size too large for the contender is
         extrapolated from the largest measured one, in proportion to the kernels."""
         at = self.size(n_kernels)
-        found = at.seconds(name) if at else None
-        if found is not None:
-            return found, True
+        result = at.seconds(name) if at else None
+        if result is not None:
+            return result, True
         smaller = [
             (size.n_kernels, seconds)
             for size in self.sizes

@@ -71,11 +71,11 @@ def count(program: Path, stage: str) -> int:
     command = ["valgrind", "--tool=callgrind", "--toggle-collect=measured"]
     command += ["--callgrind-out-file=/dev/null", str(program), stage]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    found = COUNTED.search(done.stderr)
-    if done.returncode or not found:
+    match = COUNTED.search(done.stderr)
+    if done.returncode or not match:
         last = "".join(done.stderr.splitlines()[-1:])
         raise NoCountError(f"valgrind {stage} ended with {done.returncode}: {last}")
-    return int(found[1])
+    return int(match[1])
 
 
 def read_kept(path: Path) -> tuple[str, dict[str, int]]:

@@ -69,25 +69,25 @@ def write_kernel(
         connection.execute(FORGET, (thread, call_start))
         around = connection.execute(AROUND, (thread, call_start, call_end))
         names = [name for (name,) in around.fetchall() if name]
-    found = sort_out(names)
-    seq = sorted(found["seq"])
-    key = (tuple(seq[:1]), tuple(found["op"]))
+    result = sort_out(names)
+    seq = sorted(result["seq"])
+    key = (tuple(seq[:1]), tuple(result["op"]))
     sub = seen[key]
     seen[key] += 1
     line = {
         "kShortName": re.split(r"[<(]", name.replace("void ", "").replace("at::", ""))[0],
         "kDuration": end - start,
-        "layer": found["layer"],
-        "trace": found["trace"],
-        "reprMarkers": found["module"],
-        "marker": found["marker"],
-        "seqMarker": found["torch"],
+        "layer": result["layer"],
+        "trace": result["trace"],
+        "reprMarkers": result["module"],
+        "marker": result["marker"],
+        "seqMarker": result["torch"],
         "seqId": seq[:1],
         "subSeqId": sub,
         "altSeqId": seq[1:],
         "dir": "bprop" if any("Backward" in name for name in names) else "fprop",
-        "mod": found["mod"],
-        "op": found["op"],
+        "mod": result["mod"],
+        "op": result["op"],
         "tid": thread and thread % 0x1000000,
         "device": device,
         "stream": stream,
@@ -100,28 +100,28 @@ def write_kernel(
 
 def sort_out(names: list[str]) -> dict[str, list[Any]]:
     """The contents of the ranges around a call, by kind of range."""
-    found: dict[str, list[Any]] = {
+    result: dict[str, list[Any]] = {
         key: [] for key in ("layer", "trace", "module", "marker", "torch", "seq", "mod", "op")
     }
     for name in names:
         if name.startswith("layer:"):
-            found["layer"].append(name.removeprefix("layer:"))
+            result["layer"].append(name.removeprefix("layer:"))
         elif name.startswith("{"):
             fields = ast.literal_eval(name)
             if "traceMarker" in fields:
-                found["trace"] = fields["traceMarker"]
+                result["trace"] = fields["traceMarker"]
             elif "strRepr" in fields:
-                found["module"].append(name)
+                result["module"].append(name)
             else:
-                found["marker"].append(name)
-                found["mod"].append(fields["mod"])
-                found["op"].append(fields["op"])
+                result["marker"].append(name)
+                result["mod"].append(fields["mod"])
+                result["op"].append(fields["op"])
         else:
             match = SEQ.search(name)
             if match:
-                found["torch"].append(name)
-                found["seq"].append(int(match[1]))
-    if not found["op"]:
-        found["op"] = [name.split(",")[0].removeprefix("aten::") for name in found["torch"]]
-        found["mod"] = ["na" for _ in found["op"]]
-    return found
+                result["torch"].append(name)
+                result["seq"].append(int(match[1]))
+    if not result["op"]:
+        result["op"] = [name.split(",")[0].removeprefix("aten::") for name in result["torch"]]
+        result["mod"] = ["na" for _ in result["op"]]
+    return result

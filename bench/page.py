@@ -51,14 +51,14 @@ def ready(path: Path, repeat: int) -> list[float]:
         browser = playwright.chromium.launch(
             executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
         )
-        found = []
+        result = []
         for _ in range(repeat):
             context = browser.new_context(offline=True, viewport={"width": 1600, "height": 1000})
             page = context.new_page()
             page.goto(path.as_uri())
             page.wait_for_selector("html[data-ready]", state="attached")
             mark = "performance.getEntriesByName('ready')[0].startTime"
-            found.append(page.evaluate(mark) / 1000)
+            result.append(page.evaluate(mark) / 1000)
             context.close()
         browser.close()
-    return found
+    return result

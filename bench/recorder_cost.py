@@ -120,15 +120,15 @@ def costs() -> dict[str, tuple[float, float]]:
             for case, options in cases.items():
                 spent, events[case] = _measured(case[0], options)
                 seconds[case].append(spent)
-    found = {}
+    result = {}
     for name, loop, options, other in COSTS:
         own, base = (loop, str(options)), (loop, str(other))
         least, middle = (
             (choose(seconds[own]) - choose(seconds[base])) / events[own] * 1e6
             for choose in (min, statistics.median)
         )
-        found[name] = (least, middle)
-    return found
+        result[name] = (least, middle)
+    return result
 
 
 def _processor() -> str:

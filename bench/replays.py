@@ -29,12 +29,12 @@ def changes(path: str) -> object:
     """The same as `graph`, and 100 changes, each replayed alone."""
     from fastprof.analysis.replay.changes import answers_of, calibrated, changes_of
 
-    model, found = graph(path), []
+    model, result = graph(path), []
     start = calibrated(model, model.steps)
     for i in range(N_CHANGES // 10):
-        scales = [f"{each}:{factor}" for each in _SELECTORS for factor in (0.5, i / 20)]
+        scales = [f"{selector}:{factor}" for selector in _SELECTORS for factor in (0.5, i / 20)]
         options = {"scale": scales[:7], "remove": [_SELECTORS[i % len(_SELECTORS)]]}
         options |= {"no_sync": True, "graph": True}
         for change in changes_of(options, {}, "peak"):
-            found += answers_of(model, [change], start)[0]
-    return found
+            result += answers_of(model, [change], start)[0]
+    return result

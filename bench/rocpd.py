@@ -164,11 +164,9 @@ class RocpdExport:
 
     def _ranges(self, ranges: Iterable[dict[str, Any]]) -> None:
         """Ranges that were never closed are not recorded, nor are marks."""
-        rows = [each for each in ranges if each["end"] is not None]
+        rows = [range_ for range_ in ranges if range_["end"] is not None]
         registered = list(self._strings.ids)
-        texts = [
-            registered[each["textId"]] if each["text"] is None else each["text"] for each in rows
-        ]
+        texts = [registered[row["textId"]] if row["text"] is None else row["text"] for row in rows]
         first = _FIRST_MARKER + self._n_markers
         self._n_markers += len(rows)
         events = self._events(

@@ -87,11 +87,11 @@ def measure_files(n_kernels: int, files: Files, repeat: int, counts: bool) -> Si
     warm(files.dict_file)
     figures = {name: Figures() for name, each in CONTENDERS.items() if each.runs_on(n_kernels)}
     for turn in range(repeat):
-        for name, found in figures.items():
+        for name, result in figures.items():
             # One long measurement averages out the load of the machine.
-            if turn and (found.error or min(found.cpu_seconds) > LONG_SECONDS):
+            if turn and (result.error or min(result.cpu_seconds) > LONG_SECONDS):
                 continue
-            found.add(measure(name, files, counts))
+            result.add(measure(name, files, counts))
             files.output.unlink(missing_ok=True)
     return SizeFigures(
         n_kernels=n_kernels,
@@ -142,13 +142,13 @@ def run(options: argparse.Namespace) -> int:
     """Measure, print the page and write the figures; return the exit code."""
     preset = FULL_SIZES if options.full else SMOKE_SIZES if options.smoke else DEFAULT_SIZES
     options.repeat = options.repeat or (1 if options.smoke else 3)
-    found = Run(machine.describe(), [])
+    result = Run(machine.describe(), [])
     for n_kernels in sorted(options.kernels or preset):
         print(f"measuring {n_kernels:,} kernels", file=sys.stderr, flush=True)
-        found.sizes.append(measure_size(n_kernels, options))
-    print(page(found))
-    found.write(options.json)
+        result.sizes.append(measure_size(n_kernels, options))
+    print(page(result))
+    result.write(options.json)
     print(f"all figures: {options.json}")
-    wrong = complaints(found) if options.smoke else []
+    wrong = complaints(result) if options.smoke else []
     print("\n".join(wrong), end="\n" if wrong else "")
     return 1 if wrong else 0

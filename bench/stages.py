@@ -180,6 +180,6 @@ def run(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="fastprof-stages-") as directory:
         files = Files(options.file, Path(directory) / "dict", Path(directory) / "report")
         with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):
-            found = {job: stages(job, files, options.repeat) for job in JOBS}
-    print(table(found))
+            result = {job: stages(job, files, options.repeat) for job in JOBS}
+    print(table(result))
     return 0

@@ -73,8 +73,8 @@ class Target:
         return self.value >= self.limit if self.at_least else self.value <= self.limit
 
     def __str__(self) -> str:
-        found = "not measured" if self.value is None else f"{self.value:.3g}"
-        return f"{self.figure} {found} ({'>=' if self.at_least else '<='} {self.limit:g})"
+        result = "not measured" if self.value is None else f"{self.value:.3g}"
+        return f"{self.figure} {result} ({'>=' if self.at_least else '<='} {self.limit:g})"
 
 
 def targets(run: Run) -> Iterator[Target]:

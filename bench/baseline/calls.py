@@ -185,12 +185,12 @@ def innermost_known(frame: Frame, outermost: Frame | None) -> Frame | None:
 def retyped(frame: Frame) -> Frame | None:
     """The outermost frame of the call that autocast makes within the call of a frame: the same
     operator, or a product within a product, with other types."""
-    call, at, found = picked(frame), frame, None
+    call, at, result = picked(frame), frame, None
     while at is not call and at is not None:
         if _is_retyped(call, at):
-            found = at
+            result = at
         at = at.parent
-    return found
+    return result
 
 
 def _is_retyped(call: Frame | None, frame: Frame) -> bool:

@@ -55,7 +55,7 @@ def open_export(path: Path) -> Capture:
     distinct = {id(each): each for each in (*launches, *origins) if each is not None}
     engine = engine_threads(ranges, tables.thread_names())
     ranges = recomputed(marked(ranges, engine))
-    probes = Probes(distinct.values(), {each[2] for each in ranges} - engine, engine)
+    probes = Probes(distinct.values(), {range_[2] for range_ in ranges} - engine, engine)
     all_frames = sweep(ranges, [*distinct.values(), *probes.launches], root)
     link(all_frames)
     by_engine = [launch is not None and probes.settle(launch) for launch in launches]
@@ -85,14 +85,14 @@ def without_collector() -> Iterator[None]:
 def find_launches(tables: Tables, kernels: list[Kernel]) -> list[Launch | None]:
     """The API call of each kernel: the first of its process with its correlation id."""
     shift = PROCESS_SHIFT if tables.tells_processes else 63
-    found: dict[tuple[int | None, int | None], Launch] = {}
+    result: dict[tuple[int | None, int | None], Launch] = {}
     for correlation, thread, start, name in tables.launches():
         key = correlation, thread >> shift
-        if key not in found:
-            found[key] = Launch(start, thread, name)
+        if key not in result:
+            result[key] = Launch(start, thread, name)
     if shift == 63:
-        return [found.get((kernel.correlation, 0)) for kernel in kernels]
-    return [found.get((kernel.correlation, kernel.process)) for kernel in kernels]
+        return [result.get((kernel.correlation, 0)) for kernel in kernels]
+    return [result.get((kernel.correlation, kernel.process)) for kernel in kernels]
 
 
 def find_origins(tables: Tables, kernels: list[Kernel]) -> list[Launch | None]:

@@ -86,17 +86,17 @@ def shares(
     """The part of its call that each kernel computes."""
     work_of = cache(lambda call, direction: ops.work(call, direction))
     classify = cache(lambda name: ops.KernelInfo("other") if name is None else ops.classify(name))
-    found = []
+    result = []
     for call, name, duration in zip(calls, names, durations, strict=True):
         work = work_of(call.work, call.direction) if call.work else None
-        found.append(Share(call, work, classify(name), duration))
+        result.append(Share(call, work, classify(name), duration))
     together: defaultdict[Frame | None, list[Share]] = defaultdict(list)
-    for share in found:
+    for share in result:
         if share.work is not None and share.call.helper is None:
             together[share.call.instance].append(share)
     for group in together.values():
         divide(group)
-    return found
+    return result
 
 
 def claim(parts: Sequence[ops.Part], info: ops.KernelInfo) -> tuple[int | None, bool]:

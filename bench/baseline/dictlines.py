@@ -88,18 +88,18 @@ def seq_markers(frame: Frame) -> str:
     other, only the first counts: PyTorch 1 pushes `layer_norm, seq = 7` around
     `native_layer_norm, seq = 7`.
     """
-    found = []
+    result = []
     around: Frame | None = frame
     while around is not None:
         meaning = around.node.meaning
         if meaning.kind == TORCH:
             seq = -1 if around.seq is None else around.seq
             op_id = -1 if around.op_id is None else around.op_id
-            found.append((seq, meaning.quoted[0], op_id, meaning.quoted[1]))
+            result.append((seq, meaning.quoted[0], op_id, meaning.quoted[1]))
         around = around.parent
-    found.sort()
+    result.sort()
     texts = []
-    for before, one in zip([None, *found], found, strict=False):
+    for before, one in zip([None, *result], result, strict=False):
         if before is not None and _repeats(before, one):
             continue
         seq, head, op_id, tail = one

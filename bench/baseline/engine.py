@@ -29,15 +29,15 @@ def marked(ranges: list[Range], engine: set[int]) -> list[Range]:
     """The same ranges; outermost ones on engine threads are marked as the engine's."""
     variants: dict[int, Any] = {}
     open_until: dict[int, int] = {}
-    found = []
+    result = []
     for start, end, thread, (meaning, seq, op_id) in ranges:
         if thread in engine and not (meaning.backward or meaning.recompute):
             outermost = open_until.get(thread, -1) <= start
             if outermost:
                 meaning = variants.setdefault(id(meaning), meaning.saying("engine"))
         open_until[thread] = max(open_until.get(thread, -1), end)
-        found.append((start, end, thread, (meaning, seq, op_id)))
-    return found
+        result.append((start, end, thread, (meaning, seq, op_id)))
+    return result
 
 
 class Probes:

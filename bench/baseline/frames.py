@@ -99,11 +99,11 @@ def still_open(frame: Frame, now: int) -> Frame | None:
         if top.end > now:
             going_on.append(top)
         top = top.parent
-    for each in reversed(going_on):
-        assert each.node.meaning is not None
-        above = _root(each.node) if top is None else top.node
-        node = above[each.node.meaning]
-        top = Frame(top, node, each.seq, each.op_id, each.end, each.thread, each.original)
+    for call in reversed(going_on):
+        assert call.node.meaning is not None
+        above = _root(call.node) if top is None else top.node
+        node = above[call.node.meaning]
+        top = Frame(top, node, call.seq, call.op_id, call.end, call.thread, call.original)
     return top
 
 

@@ -81,16 +81,16 @@ class Reader:
 
     def read(self, text: str) -> tuple[Meaning, int | None, int | None]:
         """Meaning, sequence number and op_id of a range's text."""
-        found = self.texts.get(text)
-        if found is None:
+        result = self.texts.get(text)
+        if result is None:
             name, sizes, seq, op_id = split(text)
             key = name + sizes, name != text
             if key not in self.labels:
                 self.labels[key] = meaning_of(*key)
-            found = self.labels[key], seq, op_id
+            result = self.labels[key], seq, op_id
             if op_id is None:  # texts with one never repeat
-                self.texts[text] = found
-        return found
+                self.texts[text] = result
+        return result
 
 
 def split(text: str) -> tuple[str, str, int | None, int | None]:
@@ -109,8 +109,8 @@ def split(text: str) -> tuple[str, str, int | None, int | None]:
 
 
 def _without_list(text: str, key: str) -> tuple[str, str]:
-    head, found, inside = text.rpartition(key)
-    return (head, key + inside) if found and _closes_at_end(inside) else (text, "")
+    head, result, inside = text.rpartition(key)
+    return (head, key + inside) if result and _closes_at_end(inside) else (text, "")
 
 
 @cache
@@ -126,8 +126,8 @@ def _closes_at_end(inside: str) -> bool:
 
 
 def _without_number(text: str, key: str) -> tuple[str, int | None]:
-    head, found, digits = text.rpartition(key)
-    if found and digits.isascii() and digits.isdigit() and len(digits) < 20:
+    head, result, digits = text.rpartition(key)
+    if result and digits.isascii() and digits.isdigit() and len(digits) < 20:
         number = int(digits)
         if number < 1 << 63:
             return head, number
@@ -149,8 +149,8 @@ def meaning_of(label: str, torch_suffix: bool) -> Meaning:
 
 
 def _shapes(label: str) -> tuple[str, tuple[Arg, ...] | None]:
-    head, found, inside = label.rpartition(", sizes = [")
-    if not (found and inside.endswith("]") and SHAPES.match(inside[:-1])):
+    head, result, inside = label.rpartition(", sizes = [")
+    if not (result and inside.endswith("]") and SHAPES.match(inside[:-1])):
         return label, None
     texts = SHAPE.findall(inside)
     shapes = [tuple(int(extent) for extent in text.split(", ") if extent) for text in texts]

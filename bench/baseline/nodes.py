@@ -34,8 +34,8 @@ class Node(dict[Meaning, "Node"]):
                 self.bare = parent.bare[meaning]
 
     def __missing__(self, meaning: Meaning) -> Node:
-        self[meaning] = found = Node(self, meaning)
-        return found
+        self[meaning] = result = Node(self, meaning)
+        return result
 
     __hash__ = object.__hash__
 

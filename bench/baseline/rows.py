@@ -20,11 +20,11 @@ def rows(capture: Capture) -> Iterator[dict[str, Any]]:
     calls = [NO_CALL if frame is None else call_of(frame) for frame in capture.frames]
     names = [capture.long_name(kernel) for kernel in capture.kernels]
     durations = [duration(kernel) for kernel in capture.kernels]
-    found = shares(calls, names, [-1 if ns is None else ns for ns in durations])
-    flops, moved = shared(found, "flops"), shared(found, "bytes")
+    result = shares(calls, names, [-1 if ns is None else ns for ns in durations])
+    flops, moved = shared(result, "flops"), shared(result, "bytes")
     subs = Subs()
     for i, kernel in enumerate(capture.kernels):
-        launch, frame, share = capture.launches[i], capture.frames[i], found[i]
+        launch, frame, share = capture.launches[i], capture.frames[i], result[i]
         node = capture.root if frame is None else frame.node
         meaning = capture.root if frame is None else meaning_of(frame).node
         seq, others = (None, []) if frame is None else numbers_of(frame)

@@ -166,7 +166,7 @@ def parse(text: str) -> AnyFault:
     if kind not in KINDS:
         raise ValueError(f"expected one of {', '.join(KINDS)}, found {kind!r}")
     rank, _, pairs = rest.partition(":")
-    types = {each.name: str(each.type) for each in fields(KINDS[kind])}
+    types = {field.name: str(field.type) for field in fields(KINDS[kind])}
     values: dict[str, Any] = {"rank": int(rank)}
     for pair in pairs.split(",") if pairs else ():
         name, _, value = pair.partition("=")

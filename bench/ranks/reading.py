@@ -81,10 +81,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not any(options.directory.glob("rank*")):
         write(options.directory, options.form, options.ranks, options.kernels, options.bucket)
     for jobs in options.jobs:
-        found = medians(options.directory, jobs, options.rounds)
-        for command, (seconds, used) in found.items():
+        result = medians(options.directory, jobs, options.rounds)
+        for command, (seconds, used) in result.items():
             print(f"-j {jobs}  fastprof {command}{seconds:8.2f} s{used:8.2f} processor s")
-        batch, ranks = (found[command] for command in COMMANDS)
+        batch, ranks = (result[command] for command in COMMANDS)
         print(f"-j {jobs}  ratio{ranks[0] / batch[0]:18.2f}{ranks[1] / batch[1]:10.2f}", flush=True)
 
 

@@ -151,7 +151,7 @@ def read(path: Path) -> Truth:
     kinds = {"groups": Group, "instances": Instance, "steps": Step, "faults": Cause}
     for key, kind in {**kinds, "clocks": RankClock}.items():
         root[key] = [kind(**each) for each in root[key]]
-    root["windows"] = [tuple(each) for each in root["windows"]]
+    root["windows"] = [tuple(window) for window in root["windows"]]
     return Truth(**root)
 
 

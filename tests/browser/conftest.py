@@ -51,7 +51,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> tuple[fastprof.Profile, 
 def page_with(path: Path, profile: fastprof.Profile, *sections: SectionMaker) -> Path:
     """Write a page with some sections only, which is drawn sooner; returns its path."""
     source = PageSource(profile)
-    path.write_text(build(path.stem, [], [each(source) for each in sections]), "utf-8")
+    path.write_text(build(path.stem, [], [section(source) for section in sections]), "utf-8")
     return path
 
 

@@ -36,7 +36,7 @@ def quantity(value: float, unit: str = "") -> str:
         "": ((1e9, " s"), (1e6, " ms"), (1e3, " µs"), (1, " ns")),
         "FLOP": ((1e15, " P"), (1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k"), (1, " ")),
     }[unit]
-    size, name = next((each for each in units if abs(value) >= each[0]), units[-1])
+    size, name = next((unit for unit in units if abs(value) >= unit[0]), units[-1])
     return f"{float(f'{value / size:.4g}'):g}{name}{unit}"
 
 
@@ -101,8 +101,8 @@ class Shown:
 
     def path(self, name: str) -> list[str] | None:
         """The names around the node in view or the selected one, outermost first."""
-        found = self.chart.get_attribute(f"data-{name}")
-        return None if found is None else found.split("\n") if found else []
+        result = self.chart.get_attribute(f"data-{name}")
+        return None if result is None else result.split("\n") if result else []
 
     @property
     def detail(self) -> list[str]:
@@ -122,7 +122,7 @@ def test_hover_gives_the_numbers_of_layers(report, open_page, width):
     shown = shown_of(report, open_page(report[1], viewport={"width": width, "height": 900}))
     table = report[0].layers()
     total = table.total["gpu_ns"]
-    layers = [each for each in table.rows() if each["share"] * width > 8]
+    layers = [row for row in table.rows() if row["share"] * width > 8]
     assert len(layers) >= 3
     for layer in layers:
         names = layer["layer"].split(":")

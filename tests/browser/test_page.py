@@ -22,16 +22,16 @@ def table(page: Any, caption: str) -> Any:
 def column(of: Any, name: str) -> list[str]:
     """The visible cells of a column."""
     headers = of.locator("thead th").all_inner_texts()
-    place = [each.split(" ")[0].strip() for each in headers].index(name)
+    place = [header.split(" ")[0].strip() for header in headers].index(name)
     return list(of.locator(f"tbody td:nth-child({place + 1})").all_inner_texts())
 
 
 def values(of: Any, name: str) -> list[float]:
     """The raw numbers of the visible cells of a column."""
     headers = of.locator("thead th").all_inner_texts()
-    place = [each.split(" ")[0].strip() for each in headers].index(name)
+    place = [header.split(" ")[0].strip() for header in headers].index(name)
     cells = of.locator(f"tbody td:nth-child({place + 1})").all()
-    return [float(each.get_attribute("data-value")) for each in cells]
+    return [float(cell.get_attribute("data-value")) for cell in cells]
 
 
 def test_the_page_opens_from_disk(report: Report, open_page: Any) -> None:

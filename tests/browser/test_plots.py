@@ -148,15 +148,15 @@ def test_what_is_missing_is_named(report, open_page):
 def test_bars_lead_from_before_to_after(tmp_path, open_page):
     for name, seed in (("before", 1), ("after", 2)):
         generate(tmp_path / f"{name}.sqlite", 2000, seed)
-    found = fastprof.diff(tmp_path / "before.sqlite", tmp_path / "after.sqlite")
-    found.page().save(tmp_path / "d.html")
+    difference = fastprof.diff(tmp_path / "before.sqlite", tmp_path / "after.sqlite")
+    difference.page().save(tmp_path / "d.html")
     page = open_page(tmp_path / "d.html")
-    before, after = found.found.wall_ns
+    before, after = difference.found.wall_ns
     texts = page.locator("#changes svg text").all_text_contents()
     assert texts[0] == "before"
     assert texts[1] == number(before)
     assert number(after) in texts
-    row = next(iter(found.table().rows()))
+    row = next(iter(difference.table().rows()))
     first = selected(page, "changes", "ArrowDown", 2)
     sign = "+" if row["delta_ns"] > 0 else "−"
     assert f"{sign}{number(abs(row['delta_ns']))}" in first

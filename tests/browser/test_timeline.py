@@ -124,13 +124,13 @@ def test_the_keyboard_selects_events_in_order(report, open_page):
     shown = Shown(open_page(report[1]))
     expected = work_of(report[0])
     shown.press("ArrowRight")
-    found = [shown.selected]
+    result = [shown.selected]
     for _ in range(5):
         shown.press("ArrowRight")
-        found.append(shown.selected)
-    assert [each[1:] for each in found if each] == [each[:2] for each in expected[:6]]
+        result.append(shown.selected)
+    assert [each[1:] for each in result if each] == [each[:2] for each in expected[:6]]
     shown.press("ArrowLeft")
-    assert shown.selected == found[-2]
+    assert shown.selected == result[-2]
     shown.press("Escape")
     assert shown.selected is None
 
@@ -292,7 +292,7 @@ def test_buttons_lead_to_the_launch_and_back(report, open_page):
     )  # fmt: skip
     begin = timeline.window.start
     start = int(timeline.events.start[place]) - begin
-    n = [each.start for each in rows(timeline, "work")].index(start)
+    n = [row.start for row in rows(timeline, "work")].index(start)
     shown.press(*["ArrowRight"] * (n + 1))
     assert shown.selected is not None and shown.selected[1] == start
     shown.page.get_by_role("button", name="Launch", exact=True).click()
@@ -309,7 +309,7 @@ def test_a_gap_gives_its_causes(report, open_page):
     shown = Shown(open_page(report[1]))
     timeline = median(report[0])
     end = timeline.window.end - timeline.window.start
-    gaps = [each for each in rows(timeline, "idle") if each.start + each.length <= end]
+    gaps = [row for row in rows(timeline, "idle") if row.start + row.length <= end]
     gap = max(gaps, key=lambda each: each.length)
     shown.page.mouse.click(*shown.place("idle", gap.start + gap.length // 2))
     assert shown.selected[1:] == (gap.start, gap.length)
@@ -367,7 +367,7 @@ def test_merged_events_give_their_number(report, open_page, tmp_path, scheme, mo
 def test_gaps_are_not_painted(report, open_page):
     shown = Shown(open_page(report[1]))
     _, end = shown.view
-    idle = [each for each in rows(median(report[0]), "idle") if 0 < each.start < end * 0.9]
+    idle = [row for row in rows(median(report[0]), "idle") if 0 < row.start < end * 0.9]
     gap = max(idle, key=lambda each: each.length)
     kernel = max(work_of(report[0]), key=lambda each: each.length)
     shown.page.mouse.dblclick(*shown.place("idle", gap.start + gap.length // 2))

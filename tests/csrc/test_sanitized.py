@@ -114,14 +114,14 @@ def test_leaks_are_found(finds_leaks):
 def symbols(path, *options):
     """The symbols that each object of an archive defines, by its name; those of a program by ""."""
     listing = processes.ran(["nm", "--defined-only", *options, path], check=True).stdout
-    found = {}
+    result = {}
     name = ""
     for line in filter(None, listing.splitlines()):
         if heading := re.fullmatch(r"(.*):", line):
             name = heading[1]
         else:
-            found.setdefault(name, set()).add(line.split()[-1])
-    return found
+            result.setdefault(name, set()).add(line.split()[-1])
+    return result
 
 
 def test_the_drivers_link_every_c_file(program_of):

@@ -45,8 +45,8 @@ def modules(tmp_path_factory):
     """A folder with the package, its sanitized modules and its tests; the variables to use it."""
     if sanitized.why_not():
         pytest.skip(sanitized.why_not())
-    found = call([sanitized.COMPILER, "-print-file-name=libasan.so"], ROOT)
-    asan = found.strip()
+    result = call([sanitized.COMPILER, "-print-file-name=libasan.so"], ROOT)
+    asan = result.strip()
     if not os.path.isabs(asan):
         pytest.skip(f"{sanitized.COMPILER} has no libasan.so")
     folder = tmp_path_factory.mktemp("sanitized")
@@ -97,5 +97,5 @@ def test_the_c_core_frees_what_it_allocates(modules, finds_leaks, tmp_path):
     assert "LeakSanitizer: detected memory leaks" in done.stderr  # some of Python's own
     # What counts is what our C files asked for.
     records = re.split(r"\n\s*\n", done.stderr)
-    ours = [each for each in records if re.search(r" in fp_\w+ .*/csrc/", each)]
+    ours = [record for record in records if re.search(r" in fp_\w+ .*/csrc/", record)]
     assert ours == []

@@ -33,8 +33,8 @@ def the_only(pattern: str) -> Path:
 
 
 def sources(*patterns: str) -> set[str]:
-    found = (path for each in patterns for path in ROOT.glob(each) if path.is_file())
-    return {str(path.relative_to(ROOT)) for path in found}
+    result = (path for pattern in patterns for path in ROOT.glob(pattern) if path.is_file())
+    return {str(path.relative_to(ROOT)) for path in result}
 
 
 @pytest.fixture(scope="module")
@@ -108,11 +108,11 @@ def test_the_wheel_has_the_package_and_nothing_else(in_wheel: set[str]) -> None:
 
 
 def test_the_environment_has_nothing_to_build_with(installed: Path, tmp_path: Path) -> None:
-    found = run(tmp_path, installed, "-c", (
+    result = run(tmp_path, installed, "-c", (
         "import importlib.util as u;"
         "print([m for m in ('Cython', 'torch', 'pandas', 'pyarrow', 'pytest') if u.find_spec(m)])"
     ))  # fmt: skip
-    assert found == "[]\n"
+    assert result == "[]\n"
 
 
 def test_the_wheel_is_what_runs_there(installed: Path, tmp_path: Path) -> None:
@@ -128,9 +128,9 @@ def test_it_prints_what_the_checkout_prints(
     installed: Path, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     generate(tmp_path / "net.sqlite", 1000)
-    found = run(tmp_path, installed.parent / "fastprof", *words)
+    result = run(tmp_path, installed.parent / "fastprof", *words)
     own = processes.python("-m", "fastprof", *words, cwd=tmp_path)
-    assert found and found == own.stdout
+    assert result and result == own.stdout
 
 
 def test_the_test_command_of_cibuildwheel_passes(installed: Path, tmp_path: Path) -> None:

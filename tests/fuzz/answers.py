@@ -11,10 +11,10 @@ _FILE = "FILE"
 
 
 def _commands() -> list[list[str]]:
-    found = [[name, "--json", _FILE] for name in sorted(all_reports())]
-    found += [[name, _FILE] for name in sorted(all_reports())]
-    found += [["export", "--to", name, _FILE] for name in FORMATS]
-    found += [
+    result = [[name, "--json", _FILE] for name in sorted(all_reports())]
+    result += [[name, _FILE] for name in sorted(all_reports())]
+    result += [["export", "--to", name, _FILE] for name in FORMATS]
+    result += [
         ["report", _FILE],
         ["diff", "--json", _FILE, _FILE],
         ["diff", "--markdown", _FILE, _FILE],
@@ -22,7 +22,7 @@ def _commands() -> list[list[str]]:
         ["idle", "--json", "--gaps", "5", _FILE],
         ["whatif", "--json", "--graph", "--no-sync", "--scale", "op=*:0.5", _FILE],
     ]
-    return found
+    return result
 
 
 COMMANDS = _commands()

@@ -89,9 +89,9 @@ def check(path: Path, format_: str, number: int) -> Ended:
         extra(path, format_, ended)
     told = "malformed events were skipped" in ended.stderr
     if ended.code == 0 and not told and (n := _rows_in(path, format_, before)) is not None:
-        found = len(ended.rows)
-        if found != n:
-            raise WrongError(f"{found} rows, the file has {n}; {ended.stderr}")
+        result = len(ended.rows)
+        if result != n:
+            raise WrongError(f"{result} rows, the file has {n}; {ended.stderr}")
     if path.read_bytes() != before:
         raise WrongError("the input is another one now")
     return ended
@@ -143,15 +143,15 @@ def _run(words: list[str], path: Path, within: Callable[[], Any] | None = None) 
 @contextmanager
 def _unraised() -> Iterator[list[str]]:
     """Collects unhandled exceptions of threads and finalizers."""
-    found: list[str] = []
+    result: list[str] = []
     hooks = sys.unraisablehook, threading.excepthook
 
     def note(what: Any) -> None:
-        found.append("".join(traceback.format_exception(what.exc_value)))
+        result.append("".join(traceback.format_exception(what.exc_value)))
 
     sys.unraisablehook = threading.excepthook = note
     try:
-        yield found
+        yield result
     finally:
         sys.unraisablehook, threading.excepthook = hooks
 
@@ -256,7 +256,7 @@ def _info(path: Path, format_: str, ended: Ended) -> None:
     told = _run(["info", "--json", str(path)], path)
     code = ended.code
     if told.code < code:  # `info` does not read the API calls again, as some columns do
-        columns = ",".join(each for each in OF_TRACES.split(",") if each not in READ_AGAIN)
+        columns = ",".join(part for part in OF_TRACES.split(",") if part not in READ_AGAIN)
         code = _run(["prof", "--csv", "--all", "-c", columns, str(path)], path).code
     if told.code != code:
         raise WrongError(f"info ends with {told.code}, prof with {code}: {told.stderr}")
@@ -331,7 +331,7 @@ def _rows_by_sql(path: Path, begins: tuple[str, ...]) -> int | None:
                 "SELECT name FROM sqlite_schema WHERE type = 'table'")}  # fmt: skip
             tables = [
                 name for name in names
-                if name in begins or name.startswith(tuple(f"{each}_" for each in begins))
+                if name in begins or name.startswith(tuple(f"{begin}_" for begin in begins))
             ]  # fmt: skip
             return sum(
                 connection.execute(f'SELECT count(*) FROM "{t}"').fetchone()[0] for t in tables
@@ -349,4 +349,4 @@ def _rows_by_json(content: bytes) -> int | None:
     events = root.get("traceEvents") if isinstance(root, dict) else root
     if not isinstance(events, list) or content.count(b'"traceEvents"') > 1:
         return None
-    return sum(isinstance(each, dict) and table_of(each) == "gpu" for each in events)
+    return sum(isinstance(event, dict) and table_of(event) == "gpu" for event in events)

@@ -106,15 +106,15 @@ def load() -> None:
     from fastprof.analysis.registry import imported
     from fastprof.analysis.reports import all_reports
 
-    for each in all_reports().values():
-        imported(each.function)
+    for report in all_reports().values():
+        imported(report.function)
 
 
 def place(printed: Path) -> str:
     """Where a command was when it was killed, or its last line."""
     text = printed.read_text(errors="replace")
     frames = re.findall(r'/fastprof/([^"]*)", line (\d+) in (\w+)', text)
-    return " < ".join(":".join(each) for each in frames[:3]) or text[-200:].strip()
+    return " < ".join(":".join(frame) for frame in frames[:3]) or text[-200:].strip()
 
 
 def problem(runs: Sequence[Run], most: float = RATIO, most_bytes: float = PER_UNIT) -> str:

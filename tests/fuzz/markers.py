@@ -33,9 +33,9 @@ def check(text: str) -> None:
             raise TypeError(f"{text!r} is read as {meaning!r}")
         op_name(meaning)
     fields = text.split(FIELD)  # an event always has all of them
-    found = read_event(FIELD.join((fields + [""] * N_FIELDS)[:N_FIELDS]))
-    if not isinstance(found, str | Meaning):
-        raise TypeError(f"{text!r} is read as the event {found!r}")
+    result = read_event(FIELD.join((fields + [""] * N_FIELDS)[:N_FIELDS]))
+    if not isinstance(result, str | Meaning):
+        raise TypeError(f"{text!r} is read as the event {result!r}")
 
 
 def main() -> None:

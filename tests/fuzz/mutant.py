@@ -57,7 +57,7 @@ class Mutant:
 
 def mutants(seeds: Mapping[str, Seed], n: int, seed: int) -> list[Mutant]:
     """n mutants, evenly distributed over seeds and kinds; `seed` selects others."""
-    ways = [(each.name, kind) for each in seeds.values() for kind in KINDS[each.format]]
+    ways = [(seed.name, kind) for seed in seeds.values() for kind in KINDS[seed.format]]
     random.Random(seed).shuffle(ways)
     first = seed * 1_000_000
     return [Mutant(*ways[i % len(ways)], first + i // len(ways)) for i in range(n)]

@@ -106,13 +106,13 @@ class _File:
         return self.connection.serialize("main")
 
     def column(self, pattern: re.Pattern[str] | None = None) -> tuple[str, str]:
-        found = [
+        result = [
             (table, column)
             for table, columns in self.columns.items()
             for column in columns
             if pattern is None or pattern.fullmatch(column)
         ]
-        return found[self.chance.place(len(found))] if found else ("sqlite_schema", "rootpage")
+        return result[self.chance.place(len(result))] if result else ("sqlite_schema", "rootpage")
 
     def some(self, table: str) -> str:
         """A condition that selects some rows, in id order."""

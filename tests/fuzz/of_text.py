@@ -110,9 +110,9 @@ def _token(content: bytes, chance: Chance) -> re.Match[bytes] | None:
 
 def _replaced(content: bytes, chance: Chance, values: list[bytes]) -> bytes:
     for _ in range(chance.choice([1, 1, 4])):
-        found = _token(content, chance)
-        if found:
-            content = content[: found.start()] + chance.choice(values) + content[found.end() :]
+        result = _token(content, chance)
+        if result:
+            content = content[: result.start()] + chance.choice(values) + content[result.end() :]
     return content
 
 
@@ -126,39 +126,39 @@ def _name(content: bytes, chance: Chance) -> bytes:
 
 def _other(content: bytes, chance: Chance) -> bytes:
     """Replace a token by another one: a key, a name, an id."""
-    found = _token(content, chance)
-    return _replaced(content, chance, [found.group()]) if found else content
+    result = _token(content, chance)
+    return _replaced(content, chance, [result.group()]) if result else content
 
 
 def _string(content: bytes, chance: Chance) -> bytes:
     """Change bytes in a string."""
     for _ in range(chance.choice([1, 1, 4])):
-        found = _token(content, chance)
-        if found and found.group()[:1] in (b'"', b"'"):
-            at = chance.randrange(found.start() + 1, found.end())
+        result = _token(content, chance)
+        if result and result.group()[:1] in (b'"', b"'"):
+            at = chance.randrange(result.start() + 1, result.end())
             content = content[:at] + chance.choice(_INSIDE) + content[at:]
     return content
 
 
 def _bracket(content: bytes, chance: Chance) -> bytes:
     """Delete or duplicate a bracket, comma, colon or quote."""
-    found = _BRACKETS.search(content, chance.place(max(1, len(content))))
-    if not found:
+    match = _BRACKETS.search(content, chance.place(max(1, len(content))))
+    if not match:
         return content
-    return content[: found.start()] + found.group() * chance.choice([0, 2]) + content[found.end() :]
+    return content[: match.start()] + match.group() * chance.choice([0, 2]) + content[match.end() :]
 
 
 def _deep(content: bytes, chance: Chance) -> bytes:
     """Nest a value in very many brackets, closed or not."""
-    found = _token(content, chance)
-    if not found:
+    result = _token(content, chance)
+    if not result:
         return content
     opened, depth = chance.choice(_OPEN), chance.choice(_DEPTHS)
     closed = (
         b"".join(_CLOSE.get(c, b"") for c in reversed(opened)) if chance.random() < 0.7 else b""
     )
-    value = opened * depth + found.group() + closed * depth
-    return content[: found.start()] + value + content[found.end() :]
+    value = opened * depth + result.group() + closed * depth
+    return content[: result.start()] + value + content[result.end() :]
 
 
 KINDS = {

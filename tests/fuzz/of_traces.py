@@ -72,11 +72,11 @@ def _places(events: Events) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def _some(events: Events, chance: Chance, keys: tuple[str, ...] = ()) -> list[tuple[Any, str]]:
-    found = [(holder, key) for holder, key in _places(events) if not keys or key in keys]
-    if not found:
+    result = [(holder, key) for holder, key in _places(events) if not keys or key in keys]
+    if not result:
         return []
     n = chance.choice([1, 1, 3, 30])
-    return [found[chance.place(len(found))] for _ in range(n)]
+    return [result[chance.place(len(result))] for _ in range(n)]
 
 
 def _value(events: Events, chance: Chance) -> None:

@@ -44,7 +44,9 @@ def test_mutants_end_in_rows_or_in_one_line(seeds):
 
 
 def test_files_that_are_large_in_one_way_end_in_rows_or_in_one_line(seeds):
-    done = {each.mutant.kind: each for each in outcomes(shapes(0.02), seeds, seconds=PATIENCE)}
+    done = {
+        outcome.mutant.kind: outcome for outcome in outcomes(shapes(0.02), seeds, seconds=PATIENCE)
+    }
     assert wrong(done.values()) == {}
     refused = {kind for kind, each in done.items() if each.what == "refused"}
     assert refused <= {"crossing"}
@@ -139,9 +141,9 @@ def test_what_a_command_does_wrong_is_seen(expected, tmp_path, monkeypatch):
     path.parent.mkdir()
     path.write_bytes(b"{}")
     monkeypatch.setattr(check.cli, "main", lambda words: WRONG[expected](path))
-    with pytest.raises(check.WrongError, match=re.escape(expected.split(":")[0])) as found:
+    with pytest.raises(check.WrongError, match=re.escape(expected.split(":")[0])) as result:
         check.check(path, KINETO, 0)
-    assert expected in str(found.value)
+    assert expected in str(result.value)
 
 
 def test_ways_that_differ_and_rows_that_are_lost_are_seen(seeds, tmp_path, monkeypatch):

@@ -151,7 +151,7 @@ def test_parse_then_prof_says_what_prof_says(tmp_path):
         del of_line["Call"], of_capture["Call"]
         # Dict lines do not name the GPU, so the remedy may differ.
         reasons = of_line.pop("TCReason"), of_capture.pop("TCReason")
-        assert reasons[0] == reasons[1] or all(each.startswith("fp32 ") for each in reasons)
+        assert reasons[0] == reasons[1] or all(reason.startswith("fp32 ") for reason in reasons)
     assert by_lines == by_capture
 
 
@@ -170,6 +170,6 @@ def test_flops_of_the_known_operators_are_those_of_pyprof(tmp_path):
 def test_nearly_all_of_the_gpu_time_of_the_language_model_has_a_known_cost():
     coverage = fastprof.open(real("pyprof/lm_v100_nvprof.author.dict")).coverage
     assert coverage.known["cost"] > 0.94 * coverage.total
-    reasons = {each.op: each.reason for each in coverage.unknown()}
+    reasons = {call.op: call.reason for call in coverage.unknown()}
     assert set(reasons) == {"Split", "add", "add_", "sum", "Tensor.backward"}
     assert all("no shapes" in reasons[name] for name in ("Split", "add", "add_", "sum"))

@@ -37,11 +37,11 @@ class Range:
 
     def chain(self) -> list[Range]:
         """The range and its ancestors, innermost first."""
-        found, each = [], self
+        result, each = [], self
         while each is not None:
-            found.append(each)
+            result.append(each)
             each = each.parent
-        return found
+        return result
 
 
 @dataclass(eq=False)

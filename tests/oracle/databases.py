@@ -104,10 +104,10 @@ def _rocpd(path: Path) -> Capture:
     ]
     kernels = [
         (
-            *(each.start, each.end, each.name, each.device, each.stack),
-            each.launch and (each.launch[0], (each.pid, each.launch[2])),
+            *(kernel.start, kernel.end, kernel.name, kernel.device, kernel.stack),
+            kernel.launch and (kernel.launch[0], (kernel.pid, kernel.launch[2])),
         )
-        for each in contents.kernels
+        for kernel in contents.kernels
     ]
     return _capture(ranges, kernels, set())
 
@@ -140,31 +140,31 @@ def _range(text: str, start: int, end: int | None, thread: Thread) -> Range:
             ]
             each.concrete = [_concrete(arg.get("value", "")) for arg in marker["args"]]
         return each
-    found = SUFFIX.match(text)
-    if found is None or found["seq"] is found["op_id"] is None:
+    match = SUFFIX.match(text)
+    if match is None or match["seq"] is match["op_id"] is None:
         return Range(text, start, end, thread, "user")
     return Range(
-        found["name"],
+        match["name"],
         start,
         end,
         thread,
         "op",
-        seq=None if found["seq"] is None else int(found["seq"]),
-        dims=ast.literal_eval(found["sizes"]) if found["sizes"] else None,
+        seq=None if match["seq"] is None else int(match["seq"]),
+        dims=ast.literal_eval(match["sizes"]) if match["sizes"] else None,
     )
 
 
 def _capture(ranges: list[Range], kernels: list[Any], engine: set[Thread]) -> Capture:
     nest(ranges)
     at = Instants(ranges)
-    nodes = {each.thread for each in ranges if is_node(each.name) and not each.parent}
+    nodes = {range_.thread for range_ in ranges if is_node(range_.name) and not range_.parent}
     engine = engine | nodes
     made = []
     for start, end, name, device, number, launch in kernels:
-        found = None
+        result = None
         if launch is not None:
             launched, thread = launch
-            found = at.innermost(thread, launched) or (
+            result = at.innermost(thread, launched) or (
                 _waiting(at, thread, launched) if thread in engine else None
             )
         made.append(
@@ -176,7 +176,7 @@ def _capture(ranges: list[Range], kernels: list[Any], engine: set[Thread]) -> Ca
                 correlation=number,
                 thread=launch and launch[1],
                 launched=launch and launch[0],
-                range=found,
+                range=result,
             )
         )
     tell_waiting(made, engine, at)
@@ -187,7 +187,7 @@ def _waiting(at: Instants, thread: Thread, instant: int) -> Range | None:
     """The innermost range that a thread of the process has open, which waits for the engine."""
     for other in at.threads():
         if other[0] == thread[0] and other != thread:
-            found = at.innermost(other, instant)
-            if found is not None:
-                return found
+            result = at.innermost(other, instant)
+            if result is not None:
+                return result
     return None

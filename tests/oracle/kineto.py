@@ -30,22 +30,24 @@ def read(path: Path) -> Capture:
 def capture(trace: Any) -> Capture:
     """The capture in the JSON of a trace, with the text or a Decimal for each float."""
     events = trace["traceEvents"] if isinstance(trace, dict) else trace
-    complete = [each for each in events if each.get("ph") == "X"]
+    complete = [event for event in events if event.get("ph") == "X"]
     by_category: dict[str, list[dict[str, Any]]] = {}
-    for each in complete:
-        by_category.setdefault(str(each.get("cat", "")).lower(), []).append(each)
+    for event in complete:
+        by_category.setdefault(str(event.get("cat", "")).lower(), []).append(event)
     ranges = [
         _range(each, kind)
         for category, kind in KINDS.items()
         for each in by_category.get(category, ())
     ]
     nest(ranges)
-    _tell(ranges, [each for each in events if each.get("cat") == "fwdbwd"])
+    _tell(ranges, [event for event in events if event.get("cat") == "fwdbwd"])
     calls = {}
     for category in sorted(CALLS):
-        for each in by_category.get(category, ()):
-            calls.setdefault(each["args"].get("correlation"), each)
-    by_id = {each.external: each for each in ranges if each.kind == "op" and each.external}
+        for event in by_category.get(category, ()):
+            calls.setdefault(event["args"].get("correlation"), event)
+    by_id = {
+        range_.external: range_ for range_ in ranges if range_.kind == "op" and range_.external
+    }
     at = Instants(ranges)
     kernels = [_kernel(each, calls, at, by_id) for each in by_category.get("kernel", ())]
     engine = _autograd_threads(ranges)
@@ -60,7 +62,7 @@ class _KinetoRange(Range):
 def _range(event: dict[str, Any], kind: str) -> _KinetoRange:
     args = event.get("args", {})
     start = nanoseconds(event["ts"])
-    found = _KinetoRange(
+    result = _KinetoRange(
         name=event["name"],
         start=start,
         end=start + nanoseconds(event["dur"]),
@@ -72,16 +74,16 @@ def _range(event: dict[str, Any], kind: str) -> _KinetoRange:
         concrete=args.get("Concrete Inputs"),
         forward_thread=args.get("Fwd thread id"),
     )
-    found.external = args.get("External id")
-    return found
+    result.external = args.get("External id")
+    return result
 
 
 def _tell(ranges: list[Range], flows: list[dict[str, Any]]) -> None:
     """Set the forward operator of backward ranges from the flows in the file."""
     at: dict[Any, list[Range]] = {}
-    for each in ranges:
-        if each.kind == "op" and each.seq is not None:
-            at.setdefault((each.thread, each.start), []).append(each)
+    for range_ in ranges:
+        if range_.kind == "op" and range_.seq is not None:
+            at.setdefault((range_.thread, range_.start), []).append(range_)
     ends: dict[Any, dict[str, Any]] = {}
     for flow in flows:
         ends.setdefault(flow["id"], {})[flow["ph"]] = flow
@@ -92,10 +94,10 @@ def _tell(ranges: list[Range], flows: list[dict[str, Any]]) -> None:
             at.get(((pair[ph]["pid"], pair[ph]["tid"]), nanoseconds(pair[ph]["ts"])), [])
             for ph in "sf"
         )
-        for each in backward:
-            same = [other for other in forward if other.seq == each.seq]
+        for call in backward:
+            same = [other for other in forward if other.seq == call.seq]
             if same:
-                each.told_forward = same[-1]
+                call.told_forward = same[-1]
 
 
 def _kernel(
@@ -103,12 +105,12 @@ def _kernel(
 ) -> Kernel:
     args = event["args"]
     call = calls.get(args["correlation"])
-    thread = launched = found = None
+    thread = launched = result = None
     if call is not None:
         thread, launched = (call["pid"], call["tid"]), nanoseconds(call["ts"])
-        found = at.innermost(thread, launched)
+        result = at.innermost(thread, launched)
     else:
-        found = by_id.get(args.get("External id", args.get("external id")))
+        result = by_id.get(args.get("External id", args.get("external id")))
     return Kernel(
         start=nanoseconds(event["ts"]),
         duration=nanoseconds(event["dur"]),
@@ -117,14 +119,14 @@ def _kernel(
         correlation=args["correlation"],
         thread=thread,
         launched=launched,
-        range=found,
+        range=result,
     )
 
 
 def _autograd_threads(ranges: list[Range]) -> set[Any]:
     """Threads with node evaluations outside all other ranges: the engine's own."""
     return {
-        each.thread
-        for each in ranges
-        if each.kind == "op" and is_node(each.name) and not each.parent
+        range_.thread
+        for range_ in ranges
+        if range_.kind == "op" and is_node(range_.name) and not range_.parent
     }

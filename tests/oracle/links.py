@@ -51,14 +51,14 @@ class Links:
         self._operators: dict[object, list[Range]] = defaultdict(list)
         self._carriers: dict[object, list[Range]] = defaultdict(list)
         self._decided: dict[Range | None, Range | None] = {None: None}
-        for each in sorted(capture.ranges, key=lambda r: r.start):
-            if each.kind != "op":
+        for range_ in sorted(capture.ranges, key=lambda r: r.start):
+            if range_.kind != "op":
                 continue
-            inside = self._deciding(each)
+            inside = self._deciding(range_)
             if inside is None or is_recomputation(inside):
-                self._operators[each.thread].append(each)
-                if each.seq is not None and each.seq >= 0:
-                    self._carriers[each.thread[0], each.seq].append(each)
+                self._operators[range_.thread].append(range_)
+                if range_.seq is not None and range_.seq >= 0:
+                    self._carriers[range_.thread[0], range_.seq].append(range_)
 
     def _deciding(self, each: Range) -> Range | None:
         """`deciding` of a range and those around it, which it is asked for once each."""
@@ -73,28 +73,28 @@ class Links:
 
     def node(self, chain: list[Range]) -> Range | None:
         """The node that a backward kernel works for: the outermost below the evaluation."""
-        found = None
+        result = None
         for each in chain:
             if is_recomputation(each):
                 break
             if each.kind == "op" and is_evaluation(each.name):
-                return found or each
+                return result or each
             if each.kind == "op" and is_node(each.name):
-                found = each
-        return found
+                result = each
+        return result
 
     def forwards(self, node: Range) -> list[Range]:
         """The candidate calls: one if the name or a flow identifies it, none if not recorded."""
         name = node_of(node.name)
         told = node.told_forward or next(
-            (each.told_forward for each in node.children if each.told_forward), None
+            (child.told_forward for child in node.children if child.told_forward), None
         )
         carriers = [
-            each
-            for each in self._carriers[node.thread[0], node.seq if node.seq is not None else -1]
-            if each.start < node.start
+            carrier
+            for carrier in self._carriers[node.thread[0], node.seq if node.seq is not None else -1]
+            if carrier.start < node.start
         ]
-        fitting = [each for each in carriers if fits(name, each.name)]
+        fitting = [carrier for carrier in carriers if fits(name, carrier.name)]
         if told is not None and fits(name, told.name):
             return [told]
         if fitting:
@@ -111,7 +111,7 @@ class Links:
             return [each for each in latest.chain() if each.kind == "op"]
         operators = self._operators[latest.thread]
         after = operators[operators.index(latest) :]
-        end = next((each.start for each in after if (each.seq or -1) > latest.seq), latest.end)
+        end = next((call.start for call in after if (call.seq or -1) > latest.seq), latest.end)
         gap = [*latest.chain(), *(each for each in after if each.start < end)]
         words = {id(each): shared_words(name, each.name) for each in gap}
         most = max(words.values())
@@ -119,24 +119,24 @@ class Links:
 
     def _uncarried(self, node: Range, name: str) -> list[Range]:
         """The same of a number that no operator carries: all began after another node was made."""
-        found = []
+        result = []
         for operators in self._operators.values():
             below = [
-                each
-                for each in operators
-                if each.thread[0] == node.thread[0]
-                and each.start < node.start
-                and -1 < (each.seq or -1) < (node.seq or -1)
+                operator
+                for operator in operators
+                if operator.thread[0] == node.thread[0]
+                and operator.start < node.start
+                and -1 < (operator.seq or -1) < (node.seq or -1)
             ]
             if below:
                 last = max(below, key=lambda each: (each.seq, each.start))
-                found += self._custom(name, last)
-        return found
+                result += self._custom(name, last)
+        return result
 
 
 def _outermost(carrier: Range) -> Range:
     """The outermost operator around a carrier that began when its number was the next."""
-    for each in carrier.chain():
-        if each.kind == "op" and each.seq in (None, carrier.seq) and not is_node(each.name):
-            carrier = each
+    for call in carrier.chain():
+        if call.kind == "op" and call.seq in (None, carrier.seq) and not is_node(call.name):
+            carrier = call
     return carrier

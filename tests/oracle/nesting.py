@@ -12,16 +12,16 @@ def nest(ranges: list[Range]) -> None:
     Of ranges with equal start, the longer is the parent; of equal ranges, the first in the file.
     """
     open_ranges: dict[Thread, list[Range]] = defaultdict(list)
-    for each in sorted(ranges, key=lambda r: (r.start, -r.end)):
-        stack = open_ranges[each.thread]
-        while stack and stack[-1].end <= each.start and stack[-1].start < each.start:
+    for range_ in sorted(ranges, key=lambda r: (r.start, -r.end)):
+        stack = open_ranges[range_.thread]
+        while stack and stack[-1].end <= range_.start and stack[-1].start < range_.start:
             stack.pop()
-        while stack and stack[-1].end < each.end and stack[-1].end <= each.start:
+        while stack and stack[-1].end < range_.end and stack[-1].end <= range_.start:
             stack.pop()
-        each.parent = stack[-1] if stack else None
-        if each.parent:
-            each.parent.children.append(each)
-        stack.append(each)
+        range_.parent = stack[-1] if stack else None
+        if range_.parent:
+            range_.parent.children.append(range_)
+        stack.append(range_)
 
 
 class Instants:
@@ -29,8 +29,8 @@ class Instants:
 
     def __init__(self, ranges: list[Range]) -> None:
         self._of_thread: dict[Thread, list[Range]] = defaultdict(list)
-        for each in sorted(ranges, key=lambda r: (r.start, -r.end)):
-            self._of_thread[each.thread].append(each)
+        for range_ in sorted(ranges, key=lambda r: (r.start, -r.end)):
+            self._of_thread[range_.thread].append(range_)
         self._starts = {
             thread: [each.start for each in found] for thread, found in self._of_thread.items()
         }
@@ -50,10 +50,10 @@ class Instants:
 def tell_waiting(kernels: list[Kernel], engine: set[Thread], at: Instants) -> None:
     """Set `waiting` of the kernels of autograd's threads: of the thread of the process with ranges
     that launches most of the others."""
-    launched = Counter(each.thread for each in kernels if each.thread not in engine)
-    for each in kernels:
-        if each.thread in engine and each.launched is not None:
-            others = [other for other in at.threads() if other[0] == each.thread[0]]
+    launched = Counter(kernel.thread for kernel in kernels if kernel.thread not in engine)
+    for kernel in kernels:
+        if kernel.thread in engine and kernel.launched is not None:
+            others = [other for other in at.threads() if other[0] == kernel.thread[0]]
             caller = max((other for other in others if other not in engine), default=None,
                          key=lambda other: launched[other])  # fmt: skip
-            each.waiting = at.innermost(caller, each.launched) if caller else None
+            kernel.waiting = at.innermost(caller, kernel.launched) if caller else None

@@ -37,8 +37,8 @@ def _plain(name: str) -> str:
 @cache
 def operator_of(node: str) -> str | None:
     """The plain name of a node's operator; None if the name does not identify it."""
-    found = re.match(r"([A-Za-z]\w*?)Backwards?[0-9]*\Z", node)
-    return _plain(found[1]) if found else None
+    match = re.match(r"([A-Za-z]\w*?)Backwards?[0-9]*\Z", node)
+    return _plain(match[1]) if match else None
 
 
 @cache
@@ -56,8 +56,8 @@ def fits(node: str, operator: str) -> bool:
 @cache
 def _words(name: str) -> frozenset[str]:
     """The significant words: `SplitLookupFunction_rowwise_Op` -> split, lookup, rowwise."""
-    found = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+", name)
-    plain = frozenset(each.lower() for each in found)
+    result = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+", name)
+    plain = frozenset(each.lower() for each in result)
     return plain - {"function", "op", "aten", "torch", "autograd", "cpp"}
 
 

@@ -66,10 +66,10 @@ def read(path: Path) -> Contents:
             for table in tables
             if table.startswith("rocpd_region")
         ]
-        found = Contents([], [], [], [])
+        result = Contents([], [], [], [])
         for suffix in suffixes:
-            _run(_Run(connection, suffix, set(tables)), found)
-        return found
+            _run(_Run(connection, suffix, set(tables)), result)
+        return result
     finally:
         connection.close()
 

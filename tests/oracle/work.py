@@ -28,12 +28,12 @@ class Work:
     def __init__(self, ranges: list[Range], kernels: Iterable[Kernel], links: Links) -> None:
         self._launching = {each for k in kernels if k.range for each in k.range.chain()}
         self._gradient: dict[int, list[int]] = {}
-        for each in ranges:
-            if bare(each.name) in BACKWARD_CONVOLUTIONS and each.dims:
-                node = links.node(each.chain())
+        for range_ in ranges:
+            if bare(range_.name) in BACKWARD_CONVOLUTIONS and range_.dims:
+                node = links.node(range_.chain())
                 for forward in links.forwards(node) if node else ():
-                    place = BACKWARD_CONVOLUTIONS[bare(each.name)][0]
-                    self._gradient[id(forward)] = each.dims[place]
+                    place = BACKWARD_CONVOLUTIONS[bare(range_.name)][0]
+                    self._gradient[id(forward)] = range_.dims[place]
 
     def flops(self, call: Range) -> int | None:
         """The sum over the innermost counted ranges in it if all are known; else the FLOPs from its

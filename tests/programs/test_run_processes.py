@@ -48,12 +48,12 @@ class Run:
 
     def steps(self):
         """The steps in each trace."""
-        found = []
+        result = []
         for path in sorted(self.folder.glob("fastprof-runs/*/trace*.gz")):
             with gzip.open(path) as file:
-                names = {str(each.get("name")) for each in json.load(file)["traceEvents"]}
-            found.append(sorted(each for each in names if each.startswith("ProfilerStep#")))
-        return found
+                names = {str(event.get("name")) for event in json.load(file)["traceEvents"]}
+            result.append(sorted(name for name in names if name.startswith("ProfilerStep#")))
+        return result
 
 
 BOTH = ["ProfilerStep#3", "ProfilerStep#4"]

@@ -62,13 +62,13 @@ ALL = [
 
 @pytest.fixture(params=ALL, ids=lambda each: each.name)
 def program(request):
-    found = request.param
-    is_vision = found.package in ("torchvision", "timm")
-    if is_vision and not (VISION and Path(VISION, found.package).is_dir()):
-        pytest.skip(f"{found.package} is not installed: make test-programs")
-    if not is_vision and importlib.util.find_spec(found.package) is None:
-        pytest.skip(f"{found.package} is not installed: make test-programs")
-    return found
+    result = request.param
+    is_vision = result.package in ("torchvision", "timm")
+    if is_vision and not (VISION and Path(VISION, result.package).is_dir()):
+        pytest.skip(f"{result.package} is not installed: make test-programs")
+    if not is_vision and importlib.util.find_spec(result.package) is None:
+        pytest.skip(f"{result.package} is not installed: make test-programs")
+    return result
 
 
 def started(words, folder, **environment):
@@ -98,9 +98,9 @@ def test_a_program_is_recorded_and_sees_no_change(program, tmp_path):
     assert recorded_output == output
     (folder,) = (root / "recorded" / "fastprof-runs").iterdir()
     recorded = [
-        each
-        for each in json.loads((folder / "run.json").read_text())["processes"]
-        if each["recordings"]
+        process
+        for process in json.loads((folder / "run.json").read_text())["processes"]
+        if process["recordings"]
     ]
     assert [each["rank"] for each in recorded] == list(range(program.ranks)), recorded_errors
     for each in recorded:
@@ -110,10 +110,10 @@ def test_a_program_is_recorded_and_sees_no_change(program, tmp_path):
     assert len(traces) == program.ranks
     for trace in traces:
         with gzip.open(trace) as file:
-            names = {str(each.get("name")) for each in json.load(file)["traceEvents"]}
+            names = {str(event.get("name")) for event in json.load(file)["traceEvents"]}
         assert {
-            each.removeprefix("layer:") for each in names if each.startswith("layer:")
+            name.removeprefix("layer:") for name in names if name.startswith("layer:")
         } == wanted
-        steps = {each for each in names if each.startswith("ProfilerStep#")}
+        steps = {name for name in names if name.startswith("ProfilerStep#")}
         assert steps == {f"ProfilerStep#{number}" for number in range(FIRST, LAST)}
     assert (folder / "report.html").exists()

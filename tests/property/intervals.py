@@ -70,8 +70,8 @@ def columns(rows):
 
 def chain(parent, index):
     """The indices from the root of a tree down to `index`; [] for -1."""
-    found = []
+    result = []
     while index >= 0:
-        found.append(int(index))
+        result.append(int(index))
         index = parent[index]
-    return found[::-1]
+    return result[::-1]

@@ -91,7 +91,7 @@ def test_a_kernel_has_the_labels_that_were_open_when_it_was_launched(
     ranges, launches, label_and_seq, kernels
 ):
     trace = trace_of(ranges_of(ranges, label_and_seq), launches, kernels)
-    found = attribute(trace)
+    result = attribute(trace)
 
     said = [(row.thread, *label_and_seq[i]) for i, row in enumerate(ranges)]
     forward = {thread for thread, label, seq in said if label in (2, 4) and seq > 0}
@@ -114,35 +114,35 @@ def test_a_kernel_has_the_labels_that_were_open_when_it_was_launched(
     for i, (launch, origin) in enumerate(
         zip(trace.kernels.launch, trace.kernels.origin, strict=True)
     ):
-        frame, launch_frame = found.frame_of_kernel[i], found.launch_frame_of_kernel[i]
-        assert labels_of_frame(found, trace, launch_frame) in around(launch)
-        assert labels_of_frame(found, trace, frame) in [*around(origin), *around(launch)]
-        texts = [label_text(label) for label in labels_of_frame(found, trace, frame)]
-        assert labels_of_node(found, frame) == texts
+        frame, launch_frame = result.frame_of_kernel[i], result.launch_frame_of_kernel[i]
+        assert labels_of_frame(result, trace, launch_frame) in around(launch)
+        assert labels_of_frame(result, trace, frame) in [*around(origin), *around(launch)]
+        texts = [label_text(label) for label in labels_of_frame(result, trace, frame)]
+        assert labels_of_node(result, frame) == texts
 
 
 @examples(200)
 @given(nested(N_THREADS) | intervals(N_THREADS), RANGE_NUMBERS)
 def test_what_points_at_frames_and_nodes_points_into_them(ranges, label_and_seq):
-    found = attribute(trace_of(ranges_of(ranges, label_and_seq), [], []))
-    n_frames, n_nodes = len(found.frame_parent), len(found.node_parent)
+    result = attribute(trace_of(ranges_of(ranges, label_and_seq), [], []))
+    n_frames, n_nodes = len(result.frame_parent), len(result.node_parent)
     for name in ("frame_range", "node_of_frame", "backward_of_frame", "meaning_of_frame",
                  "links_of_frame"):  # fmt: skip
-        assert len(getattr(found, name)) == n_frames
-    assert len(found.node_label) == len(found.direction_of_node) == n_nodes
-    assert all(0 <= node < n_nodes for node in found.node_of_frame)
-    assert all(0 <= frame < n_frames for frame in found.meaning_of_frame)
-    assert all(-1 <= call <= frame for frame, call in enumerate(found.backward_of_frame))
+        assert len(getattr(result, name)) == n_frames
+    assert len(result.node_label) == len(result.direction_of_node) == n_nodes
+    assert all(0 <= node < n_nodes for node in result.node_of_frame)
+    assert all(0 <= frame < n_frames for frame in result.meaning_of_frame)
+    assert all(-1 <= call <= frame for frame, call in enumerate(result.backward_of_frame))
 
 
 def test_a_launch_without_a_thread_is_in_no_range():
     ranges = ranges_of([Interval(0, 9)], [(0, -1)])
-    found = attribute(trace_of(ranges, [Interval(1, 2, thread=-1)], [(0, -1)]))
-    assert found.frame_of_kernel.tolist() == [-1]
+    result = attribute(trace_of(ranges, [Interval(1, 2, thread=-1)], [(0, -1)]))
+    assert result.frame_of_kernel.tolist() == [-1]
 
 
 def test_a_trace_of_nothing_has_no_frames():
-    found = attribute(trace_of(ranges_of([], []), [], []))
-    assert len(found.frame_parent) == len(found.node_parent) == len(found.frame_of_kernel) == 0
+    result = attribute(trace_of(ranges_of([], []), [], []))
+    assert len(result.frame_parent) == len(result.node_parent) == len(result.frame_of_kernel) == 0
     alone = attribute(trace_of(ranges_of([], []), [], [(-1, -1)]))
     assert alone.frame_of_kernel.tolist() == [-1]

@@ -267,10 +267,10 @@ def test_each_kernel_gets_the_call_and_the_cost_that_the_rules_say(tree, in_a_ro
 def test_work_outside_of_a_node_has_the_purpose_of_its_own_frame(tree, in_a_row, flags):
     kernels = [frames for frames, times in in_a_row for _ in range(times)]
     own = [(f, f if f >= 0 and flags[f] else m) for f, m in kernels]
-    found = find(*as_columns(kernels), *arrays(tree), np.array(flags, bool))
+    result = find(*as_columns(kernels), *arrays(tree), np.array(flags, bool))
     expected = find(*as_columns(own), *arrays(tree))
-    assert listed(found[0]) == listed(expected[0])
-    for column, other in zip(found[1:], expected[1:], strict=True):
+    assert listed(result[0]) == listed(expected[0])
+    for column, other in zip(result[1:], expected[1:], strict=True):
         assert column.tolist() == other.tolist()
 
 
@@ -358,7 +358,7 @@ def shaped(tables):
         np.array(sure, bool).reshape(N_FORMS, N_INFOS),
         np.array(variant, np.uint8).reshape(N_FORMS, N_INFOS),
         np.array(main, bool).reshape(N_FORMS, MOST_PARTS),
-        *(np.array(each, bool) for each in others),
+        *(np.array(other, bool) for other in others),
     ]
 
 
@@ -374,7 +374,7 @@ def parts_of_group(members, tables, has_group, n_taken):
     unsure = [g and not sure[member] for g, member in zip(gradient, members, strict=True)]
     settled = any(g and sure[member] for g, member in zip(gradient, members, strict=True))
     several = has_group and sum(unsure) > 1
-    found, met = [], 0
+    result, met = [], 0
     for ((form, _), part), doubtful in zip(both, unsure, strict=True):
         all_taken = n_taken >= sum(main[form]) and n_taken != SOME_TAKEN
         if n_taken and (part < 0 or (main[form, part] and all_taken)):
@@ -387,8 +387,8 @@ def parts_of_group(members, tables, has_group, n_taken):
             met += 1
             if settled or (several and second == (part == 0)):
                 part = 1 - part
-        found.append(part)
-    return found
+        result.append(part)
+    return result
 
 
 @examples(800)
@@ -408,8 +408,8 @@ def test_each_kernel_does_the_part_that_its_name_and_the_others_say(
             wanted[i] = (places[i][0] * ALL_PARTS + part) * VARIANTS + int(variant[member])
     kind, name, group = (np.array([k[i] for k in kernels], np.int32) for i in range(3))
     columns = (kind, np.array(row_of, np.int32), name, np.array(info_of, np.int32), group)
-    found = _parts.find((*columns, np.array(taken, np.uint8)), shaped(tables))
-    assert found.tolist() == wanted
+    result = _parts.find((*columns, np.array(taken, np.uint8)), shaped(tables))
+    assert result.tolist() == wanted
 
 
 @examples(300)
@@ -426,17 +426,17 @@ def test_the_next_kernel_is_that_launched_next_on_the_thread(data):
     launched = [i for i, each in enumerate(launch) if each >= 0]
     rows = [i for i in launched if data.draw(st.booleans())]
     columns = np.array(launch, np.int32), np.array(thread, np.int32), np.array(start, np.int64)
-    found = following(*columns, n_threads, np.array(rows, np.int64))
+    result = following(*columns, n_threads, np.array(rows, np.int64))
     of_thread = [
         [i for i in launched if thread[launch[i]] == each] for each in range(-1, n_threads)
     ]
     times = [[start[launch[i]] for i in each] for each in of_thread]
-    if rows and any(each != sorted(each) for each in times):
-        assert found is None
+    if rows and any(time != sorted(time) for time in times):
+        assert result is None
         return
     after = dict.fromkeys(launched, -1)
     after |= {i: j for each in of_thread for i, j in pairwise(each)}
-    assert found.tolist() == [after[i] for i in rows]
+    assert result.tolist() == [after[i] for i in rows]
 
 
 @pytest.mark.parametrize(

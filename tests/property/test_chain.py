@@ -43,7 +43,7 @@ def entries(work, idle, time, begin=0, n_labels=N_LABELS):
 
 def expected(work, idle, time):
     """{(piece, label): [ns, count]}"""
-    found, until = {}, 0
+    result, until = {}, 0
     for start, end, label in work:
         low = max(start, until)
         if end <= low:
@@ -52,13 +52,13 @@ def expected(work, idle, time):
         last = min(p for p, each in enumerate(time) if each >= end)
         for piece in range(first, last + 1):
             begin = low if piece == first else time[piece - 1]
-            entry = found.setdefault((piece, label), [0, 0])
+            entry = result.setdefault((piece, label), [0, 0])
             entry[0] += min(time[piece], end) - begin
             entry[1] += piece == first
         until = end
     for piece, label, ns in idle:
-        found.setdefault((piece, label), [0, 0])[0] += ns
-    return found
+        result.setdefault((piece, label), [0, 0])[0] += ns
+    return result
 
 
 @examples(300)

@@ -44,7 +44,7 @@ def sums(kernels, pieces, is_counted):
 @examples(400)
 @given(KERNELS, PIECES, COUNTED)
 def test_sums_are_those_of_loops(kernels, pieces, is_counted):
-    pieces = [each for each in pieces if each[0] < len(kernels) and kernels[each[0]][0] >= 0]
+    pieces = [piece for piece in pieces if piece[0] < len(kernels) and kernels[piece[0]][0] >= 0]
     runs, seen = {row for row, _, _ in pieces}, set()
     expected, first = np.zeros((3, N_GROUPS), np.int64), {}
     for row, (group, step, call, ns) in enumerate(kernels):
@@ -53,15 +53,15 @@ def test_sums_are_those_of_loops(kernels, pieces, is_counted):
         first.setdefault(group, row)
         expected[:, group] += [1, call not in seen, max(ns, 0)]
         seen |= {call} - {-1}
-    (*found, first_found), _ = sums(kernels, pieces, is_counted)
-    assert np.array(found).tolist() == expected.tolist()
+    (*result, first_found), _ = sums(kernels, pieces, is_counted)
+    assert np.array(result).tolist() == expected.tolist()
     assert {group: first_found[group] for group in first} == first
 
 
 @examples(400)
 @given(KERNELS, PIECES)
 def test_merged_pieces_add_up(kernels, pieces):
-    pieces = [each for each in pieces if each[0] < len(kernels) and kernels[each[0]][0] >= 0]
+    pieces = [piece for piece in pieces if piece[0] < len(kernels) and kernels[piece[0]][0] >= 0]
     _, merged = sums(kernels, pieces, [False] * N_STEPS)
     last, expected = {}, []
     for row, window, ns in pieces:

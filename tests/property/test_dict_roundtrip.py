@@ -132,21 +132,21 @@ def seq_markers(draw):
 
 
 def oracle(markers, frame):
-    found = set()
+    result = set()
     while frame >= 0:
         around = markers.range_of_frame[frame]
         label = markers.label_of_range[around]
         head, tail = markers.heads[label], markers.tails[label]
         seq, op_id = int(markers.seq_of_range[around]), int(markers.op_id_of_range[around])
         if markers.is_torch[label]:
-            found.add((seq, head.encode(), op_id, head, tail))
+            result.add((seq, head.encode(), op_id, head, tail))
         frame = markers.frame_parent[frame]
     return [
         head
         + (f", seq = {seq}" if seq >= 0 else "")
         + (f", op_id = {op_id}" if op_id >= 0 else "")
         + tail
-        for seq, _, op_id, head, tail in sorted(found)
+        for seq, _, op_id, head, tail in sorted(result)
     ]
 
 

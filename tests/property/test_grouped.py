@@ -54,8 +54,8 @@ def test_a_group_is_busy_as_long_as_its_threads(rows, group, data):
     wanted = np.array([True, False, True])
     thread, start, end = arrays(rows)
     groups = np.array(group, np.int32)
-    found = _grouped.united(thread, start, end, groups, 2, np.array(label, np.int32), wanted)
-    starts, ends, bounds = found
+    result = _grouped.united(thread, start, end, groups, 2, np.array(label, np.int32), wanted)
+    starts, ends, bounds = result
     for i in range(2):
         own = slice(bounds[i], bounds[i + 1])
         members = [
@@ -89,9 +89,9 @@ def test_events_overlap_windows(rows, times, data):
     )
     assert _grouped.overlapping(start, end, columns).tolist() == np.flatnonzero(overlap).tolist()
     wanted = np.array([True, False, True])
-    found = _grouped.overlapping(start, end, columns, np.array(label, np.int32), wanted)
+    result = _grouped.overlapping(start, end, columns, np.array(label, np.int32), wanted)
     chosen = [is_in and name in (0, 2) for is_in, name in zip(overlap, label, strict=True)]
-    assert found.tolist() == np.flatnonzero(chosen).tolist()
+    assert result.tolist() == np.flatnonzero(chosen).tolist()
 
 
 def test_events_out_of_order_and_labels_out_of_bounds_are_refused():

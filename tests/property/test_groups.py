@@ -28,20 +28,20 @@ def stats_of(rows, none=-1):
 @examples(300)
 @given(ROWS)
 def test_statistics_are_those_of_the_known_numbers(rows):
-    found = stats_of(rows)
-    medians = found.median()
+    result = stats_of(rows)
+    medians = result.median()
     for g in range(N):
         known = [value for own, value in rows if own == g and value != -1]
-        assert found.count[g] == len(known)
-        assert found.sum[g] == sum(known)
+        assert result.count[g] == len(known)
+        assert result.sum[g] == sum(known)
         if not known:
-            assert (found.min[g], found.max[g]) == (-1, -1)
+            assert (result.min[g], result.max[g]) == (-1, -1)
             assert np.isnan(medians[g])
             continue
-        assert (found.min[g], found.max[g]) == (min(known), max(known))
+        assert (result.min[g], result.max[g]) == (min(known), max(known))
         assert medians[g] == pytest.approx(statistics.median(known), rel=1e-12)
         spread = statistics.pvariance(known) * len(known)
-        assert found.squares[g] == pytest.approx(spread, rel=1e-6, abs=1e-6)
+        assert result.squares[g] == pytest.approx(spread, rel=1e-6, abs=1e-6)
 
 
 def test_a_sum_beyond_64_bits_is_the_largest_number():
@@ -49,8 +49,8 @@ def test_a_sum_beyond_64_bits_is_the_largest_number():
 
 
 def test_the_unknown_value_can_be_any():
-    found = stats_of([(0, INT64_MIN), (0, -1)], none=INT64_MIN)
-    assert (found.count[0], found.min[0], found.max[0]) == (1, -1, -1)
+    result = stats_of([(0, INT64_MIN), (0, -1)], none=INT64_MIN)
+    assert (result.count[0], result.min[0], result.max[0]) == (1, -1, -1)
 
 
 def test_groups_out_of_bounds_are_refused():
@@ -68,19 +68,19 @@ KEY = st.lists(st.integers(-1, 3), min_size=12, max_size=12)
 def test_kernels_of_a_group_agree_in_all_keys(left, right, selected, ids):
     keys = [Values(frozen(each, np.int32), list("abcd")) for each in (left, right)]
     for rows in (None, np.array(selected)):
-        found = group(keys, 12, rows)
+        result = group(keys, 12, rows)
         used = [i for i in range(12) if rows is None or rows[i]]
         pairs = {(left[i], right[i]) for i in used}
-        assert found.n == len(pairs)
-        assert (found.ids >= 0).tolist() == [i in used for i in range(12)]
-        for g, first in enumerate(found.first.tolist()):
+        assert result.n == len(pairs)
+        assert (result.ids >= 0).tolist() == [i in used for i in range(12)]
+        for g, first in enumerate(result.first.tolist()):
             members = [i for i in used if (left[i], right[i]) == (left[first], right[first])]
-            assert np.flatnonzero(found.ids == g).tolist() == members
-            assert found.counts[g] == len(members)
+            assert np.flatnonzero(result.ids == g).tolist() == members
+            assert result.counts[g] == len(members)
             distinct = {ids[i] for i in members} - {-1}
-            assert found.distinct_counts(frozen(ids, np.int32))[g] == len(distinct)
+            assert result.distinct_counts(frozen(ids, np.int32))[g] == len(distinct)
 
 
 def test_no_kernels_are_no_groups():
-    found = group([Values(np.empty(0, np.int32), [])], 0)
-    assert (found.n, found.counts.tolist(), found.first.tolist()) == (0, [], [])
+    result = group([Values(np.empty(0, np.int32), [])], 0)
+    assert (result.n, result.counts.tolist(), result.first.tolist()) == (0, [], [])

@@ -138,9 +138,9 @@ def test_pieces_are_held_up_by_their_launches(chain):
             allowed[piece], rest[piece] = until, stretched
         if one.call >= SLOW:
             slow.append((one.launch, one.launch + one.call))
-    found = [column.tolist() for column in find(chain)]
-    assert found[:4] == [launch, thread, allowed, rest]
-    assert list(zip(*found[4:], strict=True)) == slow
+    result = [column.tolist() for column in find(chain)]
+    assert result[:4] == [launch, thread, allowed, rest]
+    assert list(zip(*result[4:], strict=True)) == slow
     assert launched(chain).sums(np.array(chain.time)).tolist() == sums_of(chain)
 
 
@@ -152,8 +152,8 @@ def test_work_waits_from_its_launch_to_its_start(chain, times):
         - sum(one.start < t <= one.launch for _, one, _, _ in listed(chain))
         for t in sorted(times)
     ]
-    found = launched(chain).waiting(np.array(sorted(times), np.int64))
-    assert found.tolist() == expected
+    result = launched(chain).waiting(np.array(sorted(times), np.int64))
+    assert result.tolist() == expected
 
 
 @pytest.mark.parametrize(

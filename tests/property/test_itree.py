@@ -39,9 +39,9 @@ def open_at(ranges, t):
 def test_all_that_is_open_is_found_and_in_order(ranges, instants):
     tree = tree_of(ranges)
     for t in instants:
-        found = tree.open_at(t)
-        assert found.dtype == np.int32
-        assert found.tolist() == open_at(ranges, t)
+        result = tree.open_at(t)
+        assert result.dtype == np.int32
+        assert result.tolist() == open_at(ranges, t)
 
 
 @examples(300)

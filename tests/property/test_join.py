@@ -52,16 +52,18 @@ def test_a_kernel_gets_the_first_launch_of_its_process_and_id(kernels, launches)
 def test_a_launch_of_no_kernel_is_not_remembered(kernels, launches, asked):
     table = Join(*columns(kernels))
     table.offer(*columns(launches))
-    found = table.rows(*columns(asked)).tolist()
+    result = table.rows(*columns(asked)).tolist()
     known = expected(asked, launches)
-    assert found == [row if pair in kernels else -1 for pair, row in zip(asked, known, strict=True)]
+    assert result == [
+        row if pair in kernels else -1 for pair, row in zip(asked, known, strict=True)
+    ]
 
 
 @examples(200)
 @given(PAIRS, PAIRS)
 def test_launches_of_kernels_are_found(kernels, launches):
-    found = Join(*columns(kernels)).matching(*columns(launches)).tolist()
-    assert found == [i for i, pair in enumerate(launches) if pair in kernels and min(pair) >= 0]
+    result = Join(*columns(kernels)).matching(*columns(launches)).tolist()
+    assert result == [i for i, pair in enumerate(launches) if pair in kernels and min(pair) >= 0]
 
 
 @pytest.mark.parametrize("step", [1, 16, 1 << 20, 1 << 28])

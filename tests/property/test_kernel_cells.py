@@ -91,13 +91,13 @@ def test_short_kernels_are_those_below_both_limits(kernels, small):
     cell = frozen([row[0] for row in kernels], np.int32)
     columns = [frozen([row[i] for row in kernels], np.int64) for i in (1, 2, 3)]
     coefficients = frozen(per_flop, np.float64), frozen(per_byte, np.float64)
-    found = _cells.short_time(cell, *columns, frozen(small, np.uint8), *coefficients, 10, 3.0)
+    result = _cells.short_time(cell, *columns, frozen(small, np.uint8), *coefficients, 10, 3.0)
     expected = [0] * N_CELLS
     for c, time, flops, moved in kernels:
         ideal = max(flops, 0) * per_flop[c] + max(moved, 0) * per_byte[c]
         if time < 10 and (small[c] or ideal < 3.0):
             expected[c] += max(time, 0)
-    assert found.tolist() == expected
+    assert result.tolist() == expected
 
 
 def test_cells_and_ids_out_of_bounds_are_refused():

@@ -44,15 +44,15 @@ def test_sums_are_those_of_loops(kernels, calls):
         starved = on_time and start - end < STARVED
         host = max(end - begin, 0) * is_first
         expected[:, group] += [is_first, host, on_time, starved]
-    found = launched(*arrays(kernels, calls), N_GROUPS, STARVED)
-    assert np.array(found).tolist() == expected.tolist()
+    result = launched(*arrays(kernels, calls), N_GROUPS, STARVED)
+    assert np.array(result).tolist() == expected.tolist()
 
 
 def test_times_at_the_limits():
     kernels = [(0, 0, INT64_MAX), (0, 1, INT64_MAX), (0, 2, INT64_MAX)]
     calls = [(INT64_MIN, INT64_MAX - 1), (0, INT64_MAX - 1), (0, INT64_MAX - 1)]
-    found = launched(*arrays(kernels, calls), 1, STARVED)
-    assert [each.tolist() for each in found] == [[3], [INT64_MAX], [3], [3]]
+    result = launched(*arrays(kernels, calls), 1, STARVED)
+    assert [each.tolist() for each in result] == [[3], [INT64_MAX], [3], [3]]
 
 
 @pytest.mark.parametrize("kernel", [(N_GROUPS, 0, 0), (OTHER - 1, 0, 0), (0, 1, 0), (0, -2, 0)])

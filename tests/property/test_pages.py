@@ -55,10 +55,10 @@ def fits(database, table, name, kind):
 
 def cells(columns, pool):
     """Plain values; ids become (id, value)."""
-    found = {name: column.tolist() for name, column in columns.items()}
+    result = {name: column.tolist() for name, column in columns.items()}
     if pool is not None:
-        found["pool"] = pool.values().tolist() if hasattr(pool, "values") else pool.texts()
-    return found
+        result["pool"] = pool.values().tolist() if hasattr(pool, "values") else pool.texts()
+    return result
 
 
 def scan_together(database, table, fields):
@@ -78,7 +78,7 @@ def read(path, way, monkeypatch, each_alone=True, n_kinds=4):
     n_kinds : of each table, the next of them for the next table
     """
     monkeypatch.setenv("FASTPROF_SCAN", way)
-    found, by_pages = {}, 0
+    actual, by_pages = {}, 0
     with bounded(), contextlib.ExitStack() as stack:
         try:
             database = stack.enter_context(Database(path))
@@ -100,16 +100,16 @@ def read(path, way, monkeypatch, each_alone=True, n_kinds=4):
                     except BadInputError as error:
                         result = str(error)
                     by_pages += database.read_by == {table: ""}
-                    found[table, tuple(group), kind] = result
-    return found, by_pages
+                    actual[table, tuple(group), kind] = result
+    return actual, by_pages
 
 
 def check(path, monkeypatch, **others):
     """Check that both ways give the same; return the number of reads from pages."""
     expected, none = read(path, "sqlite", monkeypatch, **others)
-    found, by_pages = read(path, "", monkeypatch, **others)
+    result, by_pages = read(path, "", monkeypatch, **others)
     assert none == 0
-    assert found == expected
+    assert result == expected
     return by_pages
 
 
@@ -156,7 +156,7 @@ def check_damaged(tmp_path, monkeypatch, seeds):
     by_pages, content, path = 0, b"", tmp_path / "damaged.sqlite"
     for seed in seeds:
         if seed % 20 == 0:
-            (whole,) = [each.read_bytes() for each in files(tmp_path, [seed // 20])]
+            (whole,) = [file.read_bytes() for file in files(tmp_path, [seed // 20])]
         content = sqlite_files.damaged(whole, seed)
         path.write_bytes(content)
         by_pages += check(path, monkeypatch, each_alone=False) > 0
@@ -166,8 +166,8 @@ def check_damaged(tmp_path, monkeypatch, seeds):
 
 def real_files():
     directory = data_dir()
-    found = [] if directory is None else sorted(directory.rglob("*.sqlite"))
-    return found + ([] if directory is None else sorted(directory.glob("[!r]*/*.[sn][qv][lv]*")))
+    result = [] if directory is None else sorted(directory.rglob("*.sqlite"))
+    return result + ([] if directory is None else sorted(directory.glob("[!r]*/*.[sn][qv][lv]*")))
 
 
 @pytest.mark.parametrize("path", some(sorted(set(real_files())), 3), ids=lambda path: path.name)

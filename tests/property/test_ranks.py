@@ -24,6 +24,6 @@ CASES = [
 
 @pytest.mark.parametrize(("seed", "form"), CASES)
 def test_answers_are_those_of_the_simulation(seed: int, form: str, tmp_path: Path) -> None:
-    found = problems(seed, tmp_path, form)
+    result = problems(seed, tmp_path, form)
     rmtree(tmp_path)  # some MB
-    assert found == [], random_scenario(seed)
+    assert result == [], random_scenario(seed)

@@ -42,4 +42,4 @@ def test_known_numbers_are_those_that_are_not_masked(values: list[int]) -> None:
     column = Ints(np.array(values, np.int64))
     assert column.known().tolist() == column.array().compressed().tolist()
     of_floats = Floats(np.where(np.array(values, np.int64) < 0, np.nan, values))
-    assert of_floats.known().tolist() == [each for each in values if each >= 0]
+    assert of_floats.known().tolist() == [value for value in values if value >= 0]

@@ -138,8 +138,8 @@ def test_totals_and_shares_are_added_up_where_a_group_has_one_total(rows):
         frozen(group, np.int32), N_GROUPS, frozen(cell, np.int32),
         frozen([1] * len(rows), np.int64), len(total),
     )  # fmt: skip
-    found = groups.add_up(frozen(total, np.int64), frozen(shares, np.int64))
-    assert found == tuple(n % 2**64 for n in wanted)
+    result = groups.add_up(frozen(total, np.int64), frozen(shares, np.int64))
+    assert result == tuple(n % 2**64 for n in wanted)
 
 
 MOVES = st.lists(

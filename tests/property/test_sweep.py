@@ -30,10 +30,10 @@ def parts_of(*parts):
     """The work of several GPUs, whose rows are numbered from 100 on."""
     work = work_of([each for part in parts for each in part])
     key = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-    found = PartsOfWork(work, key)
-    found.keys = np.arange(len(parts))
-    found.bounds = np.searchsorted(key, np.arange(len(parts) + 1))  # of parts without work too
-    return found
+    result = PartsOfWork(work, key)
+    result.keys = np.arange(len(parts))
+    result.bounds = np.searchsorted(key, np.arange(len(parts) + 1))  # of parts without work too
+    return result
 
 
 def sweep(rows, windows):
@@ -53,9 +53,9 @@ def mask_at(rows, time):
 @examples(400)
 @given(WORK, WINDOWS)
 def test_each_moment_of_a_window_counts_to_the_kinds_that_run(rows, windows):
-    found = sweep(rows, windows_of(windows))
-    assert found.shape == (len(windows), 8)
-    for of_window, (begin, end) in zip(found.tolist(), windows, strict=True):
+    result = sweep(rows, windows_of(windows))
+    assert result.shape == (len(windows), 8)
+    for of_window, (begin, end) in zip(result.tolist(), windows, strict=True):
         expected = [0] * 8
         for time in range(begin, end):
             expected[mask_at(rows, time)] += 1
@@ -65,12 +65,12 @@ def test_each_moment_of_a_window_counts_to_the_kinds_that_run(rows, windows):
 @examples(400)
 @given(WORK)
 def test_gaps_are_the_times_without_work(rows):
-    found = parts_of(rows).gaps()
+    gaps = parts_of(rows).gaps()
     last = max((max(start, end) for start, end, _ in rows), default=0)
-    in_gaps = [t for a, b in zip(found.start, found.end, strict=True) for t in range(a, b)]
+    in_gaps = [t for a, b in zip(gaps.start, gaps.end, strict=True) for t in range(a, b)]
     first = rows[0][0] if rows else 0
     assert in_gaps == [t for t in range(first, last) if not mask_at(rows, t)]
-    for begin, end, before, after in zip(*found, strict=True):
+    for begin, end, before, after in zip(*gaps, strict=True):
         assert max(*rows[before - 100][:2]) == begin
         assert rows[after - 100][0] == end
         assert all(start != end for start, *_ in rows[: after - 100])
@@ -111,8 +111,8 @@ def test_each_moment_with_work_in_a_window_belongs_to_one_work(rows, bounds):
             if running:
                 lowest = min(rows[i][2] for i in running)
                 expected[next(i for i in running if rows[i][2] == lowest), w] += 1
-    found = Sweep(work.start, work.end, work.kind).own_in(begin, finish)
-    interval, window, ns = (each.tolist() for each in found)
+    result = Sweep(work.start, work.end, work.kind).own_in(begin, finish)
+    interval, window, ns = (each.tolist() for each in result)
     assert dict(zip(zip(interval, window, strict=True), ns, strict=True)) == expected
     assert list(zip(interval, window, strict=True)) == list(expected)
 
@@ -143,10 +143,10 @@ def test_the_parts_of_gaps_within_windows(rows, bounds, short_ns):
     ]
     bounds = np.array([0, len(begin)])
     of_gaps, window, short = parts_of(rows).idle((begin, finish), bounds, short_ns)
-    long = [each for each in parts if each[1] - each[0] >= short_ns]
+    long = [part for part in parts if part[1] - part[0] >= short_ns]
     assert list(zip(*of_gaps, window, strict=True)) == long
     for w, total in enumerate(short.tolist()):
-        of_window = [each for each in parts if each[4] == w and each not in long]
+        of_window = [part for part in parts if part[4] == w and part not in long]
         assert total == sum(b - a for a, b, *_ in of_window)
 
 
@@ -180,10 +180,10 @@ def test_several_gpus_are_as_each_of_them(gpus, short_ns):
     )
     parts, sums = [], []
     for i, (each, windows) in enumerate(zip(alone, apart, strict=True)):
-        found = each.idle(windows, np.array([0, len(windows[0])]), short_ns)
-        for start, end, before, after, place in zip(*found[0], found[1], strict=True):
+        result = each.idle(windows, np.array([0, len(windows[0])]), short_ns)
+        for start, end, before, after, place in zip(*result[0], result[1], strict=True):
             parts.append((start, end, before + first[i], after + first[i], place + bounds[i]))
-        sums += found[2].tolist()
+        sums += result[2].tolist()
     assert list(zip(*gaps, window, strict=True)) == parts
     assert short.tolist() == sums
 
@@ -203,19 +203,19 @@ def test_bounds_that_do_not_fit_are_refused():
 
 def test_unions_of_kinds():
     rows = [(0, 10, 1), (5, 20, 2), (8, 30, 4)]
-    found = sweep(rows, windows_of([(0, 40)]))
-    assert ns_with(found, 1).tolist() == [10]
-    assert ns_with(found, 2, without=1).tolist() == [10]
-    assert ns_with(found, 4, without=1 | 2).tolist() == [10]
-    assert found[0, 0] == 10
+    result = sweep(rows, windows_of([(0, 40)]))
+    assert ns_with(result, 1).tolist() == [10]
+    assert ns_with(result, 2, without=1).tolist() == [10]
+    assert ns_with(result, 4, without=1 | 2).tolist() == [10]
+    assert result[0, 0] == 10
 
 
 def test_times_at_the_limits():
     rows = [(INT64_MIN, INT64_MIN + 5, 1), (INT64_MAX - 3, INT64_MAX, 2)]
     windows = windows_of([(INT64_MIN, 0), (1, INT64_MAX)])
-    found = sweep(rows, windows)
-    assert found[0].tolist() == [INT64_MAX - 4, 5, 0, 0, 0, 0, 0, 0]
-    assert found[1].tolist() == [INT64_MAX - 4, 0, 3, 0, 0, 0, 0, 0]
+    result = sweep(rows, windows)
+    assert result[0].tolist() == [INT64_MAX - 4, 5, 0, 0, 0, 0, 0, 0]
+    assert result[1].tolist() == [INT64_MAX - 4, 0, 3, 0, 0, 0, 0, 0]
 
 
 def test_input_out_of_order_is_rejected():

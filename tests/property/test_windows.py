@@ -38,8 +38,8 @@ def test_a_time_is_in_the_last_window_that_begins_before_it(lengths, times, is_s
         columns[2].astype(bool),
         *[np.zeros(len(lane), bool)] * 2,
     )
-    found = windows.row_of(np.full(len(times), is_second, np.int32), frozen(times, np.int64))
-    for time, row in zip(times, found.tolist(), strict=True):
+    result = windows.row_of(np.full(len(times), is_second, np.int32), frozen(times, np.int64))
+    for time, row in zip(times, result.tolist(), strict=True):
         some = [i for i in range(len(rows)) if known[i] and start[i] <= time]
         expected = rows[some[-1]] if some and time < end[some[-1]] else -1
         assert row == expected
@@ -53,9 +53,9 @@ def test_parts_add_up_in_any_windows(rows, window):
         frozen([cause for _, cause, _ in rows], np.uint8),
         frozen([ns for _, _, ns in rows], np.int64),
     )
-    found = parts.time_by_window(frozen(window, np.int32), 3)
+    result = parts.time_by_window(frozen(window, np.int32), 3)
     expected = np.zeros((3, len(Cause)), np.int64)
     for gap, cause, ns in rows:
         if window[gap] >= 0:
             expected[window[gap], cause] += ns
-    assert np.array_equal(found, expected)
+    assert np.array_equal(result, expected)

@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(config, items):
 
 def _share_of(items):
     """The tests of one in SHARE traces, and at least one of each test and of each trace."""
-    traces = sorted({trace_of(each.nodeid) for each in items} - {""}, key=_largest_first)
+    traces = sorted({trace_of(item.nodeid) for item in items} - {""}, key=_largest_first)
     by_test = defaultdict(list)
     for item in items:
         by_test[item.nodeid.replace(trace_of(item.nodeid), "")].append(item)
@@ -43,7 +43,7 @@ def _share_of(items):
         taken = traces[first::SHARE]
         chosen = [item for item in each if trace_of(item.nodeid) in taken]
         kept.update(each if len(each) == 1 else chosen or each[:1])
-    missing = {trace_of(each.nodeid): each for each in items}
+    missing = {trace_of(item.nodeid): item for item in items}
     for item in kept:
         missing.pop(trace_of(item.nodeid), None)
     kept.update(missing.values())

@@ -92,11 +92,11 @@ def operators(
 def calls(profile: fastprof.Profile) -> dict[Key, tuple[int, int]]:
     """GPU time and number of the calls of each operator with shapes, without communication."""
     rows = profile.roofline(by=BY).rows()
-    found: dict[Key, tuple[int, int]] = {}
+    result: dict[Key, tuple[int, int]] = {}
     for row in rows:
         if row["gpu_ns"] and row["calls"] and not str(row["op"]).startswith("nccl:"):
-            found[row["op"], row["shape"], row["dir"]] = row["gpu_ns"], row["calls"]
-    return found
+            result[row["op"], row["shape"], row["dir"]] = row["gpu_ns"], row["calls"]
+    return result
 
 
 def compared(found: list[Operator]) -> Comparison:

@@ -36,27 +36,27 @@ class Comparison:
 
     def differences(self) -> Counter[Difference]:
         """The number of occurrences of each difference."""
-        found: Counter[Difference] = Counter()
+        result: Counter[Difference] = Counter()
         for kernel, row in self.pairs:
-            found.update(self._of_row(kernel, row))
-        found.update(self._of_calls())
-        return found
+            result.update(self._of_row(kernel, row))
+        result.update(self._of_calls())
+        return result
 
     def _of_row(self, kernel: Kernel, row: Row) -> Iterator[Difference]:
         chain = kernel.range.chain() if kernel.range else []
         if row.launched != kernel.launched:
             yield Difference("launch", f"{row.name[:60]}: another launch")
         expected = [each.name for each in chain if each.kind == "op" and has_namespace(each.name)]
-        found = [name for _, name in row.operators if has_namespace(name)]
-        if found != expected:
-            yield Difference("chain", f"{expected[:2]} around the launch, not {found[:2]}")
+        result = [name for _, name in row.operators if has_namespace(name)]
+        if result != expected:
+            yield Difference("chain", f"{expected[:2]} around the launch, not {result[:2]}")
         towards = direction(self.capture, kernel)
         if row.direction != towards:
             yield Difference("direction", f"{row.op}: {towards}, not {row.direction}")
         node = self.links.node(chain) if towards == BACKWARD else None
         forwards = self.links.forwards(node) if node else []
         if node and row.direction == BACKWARD and not linked(row, node, forwards, chain):
-            names = sorted({each.name for each in forwards}) or "not recorded"
+            names = sorted({forward.name for forward in forwards}) or "not recorded"
             reported = row.meaning and row.meaning[1]
             yield Difference("forward call", f"{node_of(node.name)}: {names}, not {reported}")
         if row.op is None and any(each.kind in ("op", "marker") for each in chain):
@@ -93,10 +93,10 @@ class Comparison:
         for call, rows in kernels.items():
             expected = self.work.flops(call)
             parts = [row.flops for row in rows if row.op != BIAS]
-            found = None if -1 in parts else sum(parts)
-            if found != expected:
+            result = None if -1 in parts else sum(parts)
+            if result != expected:
                 ops = "+".join(sorted({str(row.op) for row in rows}))
-                wrong = "unknown" if found is None else "known" if expected is None else "other"
+                wrong = "unknown" if result is None else "known" if expected is None else "other"
                 yield Difference("FLOPs", f"{call.name} in {ops}, {rows[0].direction}: {wrong}")
 
 
@@ -125,10 +125,12 @@ def linked(row: Row, node: Range, forwards: list[Range], chain: list[Range]) -> 
     name is known, its own operator is correct too.
     """
     own = {place(each) for each in chain}
-    if row.meaning in {place(each) for each in forwards}:
+    if row.meaning in {place(forward) for forward in forwards}:
         return True
     name = node_of(node.name)
-    known = any(each.name.startswith("aten::") and fits(name, each.name) for each in forwards)
+    known = any(
+        forward.name.startswith("aten::") and fits(name, forward.name) for forward in forwards
+    )
     return not known and row.meaning in own
 
 

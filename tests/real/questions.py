@@ -59,8 +59,8 @@ class Question(NamedTuple):
 
 def row(answers: Answers, *names: str, of: int = -1, place: int = 0) -> Any:
     """Values of a row of an answer."""
-    found = answers[of]["rows"][place]
-    return found[names[0]] if len(names) == 1 else tuple(found[name] for name in names)
+    result = answers[of]["rows"][place]
+    return result[names[0]] if len(names) == 1 else tuple(result[name] for name in names)
 
 
 def nth(n: int, test: Callable[[Any], bool], of: Callable[[str], list[Any]] = work) -> Any:
@@ -316,7 +316,7 @@ def window(at: int, length: int) -> str:
 
 
 def nth_range(path: str, name: str, n: int) -> Any:
-    return [each for each in ranges(path) if each.name == name][n]
+    return [range_ for range_ in ranges(path) if range_.name == name][n]
 
 
 NVTX_QUESTIONS = [
@@ -366,8 +366,8 @@ NVTX_QUESTIONS = [
     Question(NVTX, "how long is each ProfilerStep", RESNET,
              ("find", {"of": "ranges", "where": "name=ProfilerStep*"}),
              lambda a: sorted(each["wall_ns"] for each in a[-1]["rows"]),
-             lambda p: sorted(each["dur"] * 1000 for each in complete(p, "operator")
-                              if each["name"].startswith("ProfilerStep"))),
+             lambda p: sorted(event["dur"] * 1000 for event in complete(p, "operator")
+                              if event["name"].startswith("ProfilerStep"))),
 ]  # fmt: skip
 
 
@@ -437,8 +437,8 @@ def of_name(path: str, name: str) -> list[int]:
 
 def steps(path: str) -> list[int]:
     """The durations of ProfilerStep."""
-    found = complete(path, "operator", "user_annotation")
-    return [each["dur"] * 1000 for each in found if each["name"].startswith("ProfilerStep")]
+    result = complete(path, "operator", "user_annotation")
+    return [event["dur"] * 1000 for event in result if event["name"].startswith("ProfilerStep")]
 
 
 def launched_from(path: str, begin: int, end: int) -> list[Any]:

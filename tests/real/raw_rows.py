@@ -97,14 +97,14 @@ _CATEGORIES = {"kernel": "", "gpu_memcpy": "copy", "memcpy": "copy", "gpu_memset
 
 
 def _work_of_json(path: str) -> Iterator[tuple[Any, ...]]:
-    for each in complete(path, *_CATEGORIES):
-        args = each.get("args", {})
-        direction = re.search(r"(\w)to(\w)", each["name"])
-        of = _CATEGORIES[str(each["cat"]).lower()]
+    for event in complete(path, *_CATEGORIES):
+        args = event.get("args", {})
+        direction = re.search(r"(\w)to(\w)", event["name"])
+        of = _CATEGORIES[str(event["cat"]).lower()]
         yield (
-            each["name"], each["name"], *times(each),
+            event["name"], event["name"], *times(event),
             args.get("device", -1), args.get("stream", -1), args.get("correlation", -1),
-            each["pid"], args.get("bytes", args.get("Memory bytes", 0)),
+            event["pid"], args.get("bytes", args.get("Memory bytes", 0)),
             of and (direction[0] if direction else of), (args.get("grid") or [0])[0],
             args.get("registers per thread", 0),
         )  # fmt: skip
@@ -113,9 +113,9 @@ def _work_of_json(path: str) -> Iterator[tuple[Any, ...]]:
 def complete(path: str, *categories: str) -> list[dict[str, Any]]:
     """The complete events of some categories of torch.profiler."""
     return [
-        each
-        for each in events(path)
-        if each.get("ph") == "X" and str(each.get("cat")).lower() in categories
+        event
+        for event in events(path)
+        if event.get("ph") == "X" and str(event.get("cat")).lower() in categories
     ]
 
 
@@ -138,14 +138,14 @@ def _events(path: str, query: str, *categories: str) -> list[Event]:
                 Event(re.sub(r"_v\d{4,}$", "", name or ""), *row)
                 for name, *row in database.execute(query)
             ]
-    found = [
+    result = [
         Event(
-            each["name"], *times(each), each["tid"],
-            each.get("args", {}).get("correlation", -1), each["pid"],
+            event["name"], *times(event), event["tid"],
+            event.get("args", {}).get("correlation", -1), event["pid"],
         )
-        for each in complete(path, *categories)
+        for event in complete(path, *categories)
     ]  # fmt: skip
-    return sorted(found, key=lambda each: each.start)
+    return sorted(result, key=lambda each: each.start)
 
 
 def launched_in(path: str, range_: Event) -> list[Work]:
@@ -171,7 +171,7 @@ def union(rows: Iterable[Work]) -> list[tuple[int, int]]:
 
 def sums(rows: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, int]:
     """ns by a key, the most first."""
-    found: dict[Any, int] = {}
+    result: dict[Any, int] = {}
     for row in rows:
-        found[key(row)] = found.get(key(row), 0) + row.ns
-    return dict(sorted(found.items(), key=lambda pair: -pair[1]))
+        result[key(row)] = result.get(key(row), 0) + row.ns
+    return dict(sorted(result.items(), key=lambda pair: -pair[1]))

@@ -45,8 +45,8 @@ class Call(NamedTuple):
 
 def work_of(path: str) -> list[Work]:
     """All GPU work of a trace, in order of start."""
-    found = work_of_events(events(path)) if ".json" in path else _of_database(path)
-    return sorted(found, key=lambda each: each.start)
+    result = work_of_events(events(path)) if ".json" in path else _of_database(path)
+    return sorted(result, key=lambda each: each.start)
 
 
 def calls_of(path: str) -> dict[tuple[int, int], Call]:
@@ -72,26 +72,26 @@ def times(event: dict[str, Any]) -> tuple[int, int]:
 
 
 def work_of_events(events: Iterable[dict[str, Any]]) -> Iterator[Work]:
-    for each in events:
-        category, args = str(each.get("cat")).lower(), each.get("args", {})
-        if each.get("ph") != "X" or category not in _GPU_EVENTS:
+    for event in events:
+        category, args = str(event.get("cat")).lower(), event.get("args", {})
+        if event.get("ph") != "X" or category not in _GPU_EVENTS:
             continue
         ids = (args.get("correlation", -1), args.get("stream", -1))
         if category == "kernel":
-            yield Work(args.get("device", -1), *times(each), _kind_of(each["name"]), *ids)
+            yield Work(args.get("device", -1), *times(event), _kind_of(event["name"]), *ids)
         else:
-            name = re.fullmatch(r"Mem(?:cpy (\w+)|set) \((.*)\)", each["name"])
+            name = re.fullmatch(r"Mem(?:cpy (\w+)|set) \((.*)\)", event["name"])
             about = (name[1] or "memset", name[2].lower(), args.get("bytes"))
-            yield Work(args.get("device", -1), *times(each), COPY, *ids, 0, *about)
+            yield Work(args.get("device", -1), *times(event), COPY, *ids, 0, *about)
 
 
 def _calls_of_events(path: str) -> Iterator[tuple[tuple[int, int], Call]]:
     for word in ("runtime", "driver"):
-        for each in events(path):
-            is_call = each.get("ph") == "X" and word in str(each.get("cat")).lower()
-            if is_call and "dur" in each and "correlation" in each["args"]:
-                call = Call((each["pid"], each["tid"]), *times(each))
-                yield (0, each["args"]["correlation"]), call
+        for event in events(path):
+            is_call = event.get("ph") == "X" and word in str(event.get("cat")).lower()
+            if is_call and "dur" in event and "correlation" in event["args"]:
+                call = Call((event["pid"], event["tid"]), *times(event))
+                yield (0, event["args"]["correlation"]), call
 
 
 def _of_database(path: str) -> Iterator[Work]:

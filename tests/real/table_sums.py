@@ -67,18 +67,18 @@ class Rows:
         if wanted is not None:
             flags = list(wanted)
             keys, times = compress(keys, flags), compress(times, flags)
-        found: dict[Any, list[int]] = defaultdict(list)
+        result: dict[Any, list[int]] = defaultdict(list)
         for key, time in zip(keys, times, strict=True):
-            found[key].append(time)
-        return {key: (len(own), sum(own)) for key, own in found.items()}
+            result[key].append(time)
+        return {key: (len(own), sum(own)) for key, own in result.items()}
 
 
 def sums_of(table: fastprof.Table, by: Sequence[str], time: str = "gpu_ns") -> Sums:
     """Number and GPU time of each row of a table."""
     rows = list(table.rows())
-    found = {tuple(row[name] for name in by): (row["kernels"], row[time]) for row in rows}
-    assert len(found) == len(rows), by
-    return found
+    result = {tuple(row[name] for name in by): (row["kernels"], row[time]) for row in rows}
+    assert len(result) == len(rows), by
+    return result
 
 
 def windows(profile: fastprof.Profile) -> tuple[np.ndarray, int]:

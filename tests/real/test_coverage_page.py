@@ -34,10 +34,10 @@ def make_coverage() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def directory() -> Path:
-    found = data_dir()
-    if found is None:
+    result = data_dir()
+    if result is None:
         pytest.skip("no real traces: set FASTPROF_DATA to their directory")
-    return found
+    return result
 
 
 def listed() -> list[str]:

@@ -75,11 +75,11 @@ def names() -> set[str]:
     directory = data_dir()
     if directory is None:
         pytest.skip("no real traces: set FASTPROF_DATA to their directory")
-    found: set[str] = set()
+    result: set[str] = set()
     for path in sorted(directory.rglob("*")):
         if path.suffix in READERS and "rocpd" not in path.parts:
-            found |= READERS[path.suffix](path)
-    return found
+            result |= READERS[path.suffix](path)
+    return result
 
 
 @pytest.mark.parametrize("path", traces("kineto/*.json.gz"))
@@ -131,15 +131,15 @@ def test_every_name_is_in_the_list_and_is_what_that_says(names, listed):
     readable = sorted(name for name in names if not name.startswith("_Z"))
     assert len(readable) > 500
     assert sorted({short(name) for name in readable} - set(listed)) == []
-    found = {name: classify(name) for name in readable}
-    assert found == {name: listed[short(name)] for name in readable}
+    result = {name: classify(name) for name in readable}
+    assert result == {name: listed[short(name)] for name in readable}
 
 
 def test_mangled_names_are_what_the_list_says_of_them_demangled(names, listed):
     mangled = sorted(name for name in names if name.startswith("_Z"))
     assert len(mangled) > 100
-    found = {name: classify(name) for name in mangled}
-    assert found == {name: listed[short(demangled(name))] for name in mangled}
+    result = {name: classify(name) for name in mangled}
+    assert result == {name: listed[short(demangled(name))] for name in mangled}
 
 
 def test_the_list_has_nothing_but_names_of_the_traces(names, listed):
@@ -166,11 +166,11 @@ def test_the_gradient_that_a_name_tells_is_that_of_the_operator_that_launched_it
         "aten::cudnn_convolution_backward_input": {None, "dgrad"},
         "aten::cudnn_convolution_backward_weight": {"wgrad"},
     }
-    found: dict[str, set[str | None]] = {operator: set() for operator in gradients}
+    result: dict[str, set[str | None]] = {operator: set() for operator in gradients}
     for event in events(path):
         if event.get("cat") == "Kernel":
             operator = operators.get(event["args"]["external id"])
             info = classify(event["name"])
-            if operator in found and info.kind == "convolution":
-                found[operator].add(info.layout)
-    assert found == gradients
+            if operator in result and info.kind == "convolution":
+                result[operator].add(info.layout)
+    assert result == gradients

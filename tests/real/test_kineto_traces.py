@@ -34,14 +34,14 @@ def test_every_kernel_has_one_row(path: str) -> None:
 @every_trace
 def test_copies_and_memsets_have_rows_with_their_bytes(path: str) -> None:
     truth = gpu_work(path, GPU_WORK - {"kernel"})
-    found = profile(path, copies=True).kernels
-    copies = found["kind"] != "kernel"
-    assert Counter(found["copied"][copies].tolist()) == Counter(
+    kernels = profile(path, copies=True).kernels
+    copies = kernels["kind"] != "kernel"
+    assert Counter(kernels["copied"][copies].tolist()) == Counter(
         event["args"].get("bytes") for event in truth
     )
     moved = [event for event in truth if "memcpy" in event["cat"].lower()]
     directions = Counter(event["name"].split()[1] for event in moved)
-    assert Counter(found["copy_direction"][found["kind"] == "memcpy"].tolist()) == directions
+    assert Counter(kernels["copy_direction"][kernels["kind"] == "memcpy"].tolist()) == directions
 
 
 @every_trace
@@ -78,11 +78,11 @@ def test_the_rule_alone_finds_what_the_arrows_say(path: str, arrows: int) -> Non
     assert len(ends) == arrows
     by_arrows = attribute(nest(trace)).attribution.meaning_of_frame
     trace.recorded_forward = None
-    found = attribute(nest(trace)).attribution
-    assert np.array_equal(found.meaning_of_frame, by_arrows)
+    result = attribute(nest(trace)).attribution
+    assert np.array_equal(result.meaning_of_frame, by_arrows)
     frame_of_range = np.full(len(trace.ranges), -1)
-    frame_of_range[found.frame_range] = np.arange(len(found.frame_range))
-    forward = found.frame_range[found.meaning_of_frame[frame_of_range[ends]]]
+    frame_of_range[result.frame_range] = np.arange(len(result.frame_range))
+    forward = result.frame_range[result.meaning_of_frame[frame_of_range[ends]]]
     assert np.array_equal(forward, told[ends])
 
 

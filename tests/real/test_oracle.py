@@ -21,10 +21,10 @@ def comparison(path: str) -> Comparison:
 
 @pytest.mark.parametrize("path", TRACES)
 def test_calls_directions_and_flops_are_what_the_oracle_says(path):
-    found = {(each.check, each.what): n for each, n in comparison(path).differences().items()}
+    result = {(each.check, each.what): n for each, n in comparison(path).differences().items()}
     excepted = EXCEPTIONS.get(path, {})
-    assert {what: n for what, n in found.items() if what not in excepted} == {}
-    assert [what for what in excepted if what not in found] == [], "delete what no longer occurs"
+    assert {what: n for what, n in result.items() if what not in excepted} == {}
+    assert [what for what in excepted if what not in result] == [], "delete what no longer occurs"
 
 
 def test_exceptions_are_of_traces_that_are_there():

@@ -61,13 +61,13 @@ FIRED = {
 
 @open_traces.kept
 def findings(path: str) -> Mapping[str, list[Finding]]:
-    found = {}
+    result = {}
     for name in RULES:
         try:
-            found[name] = list(all_rules()[name].function(rule_facts(path)))
+            result[name] = list(all_rules()[name].function(rule_facts(path)))
         except CannotJudge:
-            found[name] = []
-    return found
+            result[name] = []
+    return result
 
 
 def largest(path: str, rule: str) -> Finding:
@@ -186,7 +186,7 @@ def test_transformer_casts_and_attention() -> None:
 
 def test_products_of_a_served_model_below_60_percent_of_the_roof() -> None:
     # 53 % of the practical roof, 45 % of the time: too much to pass over.
-    found = findings("kineto/sd35_compile_mi300.json.gz")["far-from-roof"]
-    products = max(found, key=saving)
+    result = findings("kineto/sd35_compile_mi300.json.gz")["far-from-roof"]
+    products = max(result, key=saving)
     assert "operator mm reaches 53%" in products.what
     assert products.gpu_ns == pytest.approx(150.9e6, rel=0.01)

@@ -33,10 +33,10 @@ def test_without_its_name_the_thread_has_the_same_work(tmp_path, change):
     path = tmp_path / "export.sqlite"
     shutil.copyfile(real(RTX3070), path)
     execute(path, change)
-    wanted, found = open_traces.profile(RTX3070).kernels, fastprof.open(path, copies=False).kernels
+    wanted, result = open_traces.profile(RTX3070).kernels, fastprof.open(path, copies=False).kernels
     assert (wanted["dir"] == "bprop").sum() == 6135
     for key in ("dir", "phase", "ranges", "launch_ranges", "range", "step"):
-        assert found[key].tolist() == wanted[key].tolist(), key
+        assert result[key].tolist() == wanted[key].tolist(), key
 
 
 @pytest.mark.parametrize("path", TRAININGS)
@@ -44,18 +44,18 @@ def test_without_torchs_ranges_the_thread_is_found_by_what_it_does(path, tmp_pat
     capture = open_traces.capture(path)
     engine = {thread for _, thread in capture.autograd_threads}
     truth = [
-        direction(capture, each)
-        for each in capture.kernels
-        if each.launched is not None and each.thread in capture.autograd_threads
+        direction(capture, kernel)
+        for kernel in capture.kernels
+        if kernel.launched is not None and kernel.thread in capture.autograd_threads
     ]
     trace = tmp_path / "own_ranges.json"
     trace.write_text(json.dumps({"traceEvents": [*without_torch(path, engine)]}, default=float))
-    found = fastprof.open(trace, copies=False).kernels
-    tid = np.isin(found["tid"], list(engine))
+    kernels = fastprof.open(trace, copies=False).kernels
+    tid = np.isin(kernels["tid"], list(engine))
     assert tid.any()
-    assert set(found["dir"][tid]) == {"bprop"}
-    assert "bprop" not in set(found["dir"][~tid])
-    assert set(found["phase"][tid]) <= {"backward", "communication"}
+    assert set(kernels["dir"][tid]) == {"bprop"}
+    assert "bprop" not in set(kernels["dir"][~tid])
+    assert set(kernels["phase"][tid]) <= {"backward", "communication"}
     assert int(tid.sum()) == truth.count(BACKWARD)
 
 

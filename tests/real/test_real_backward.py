@@ -34,9 +34,9 @@ def test_sequence_numbers_alone_tell_what_runs_again(checkpointed, tmp_path):
     assert len(kept) < len(trace["traceEvents"])
     path = tmp_path / "no_stacks.json"
     path.write_text(json.dumps(trace | {"traceEvents": kept}))
-    found = fastprof.open(path, copies=False).kernels
+    kernels = fastprof.open(path, copies=False).kernels
     for key in ("dir", "op", "params", "phase", "seq", "flops"):
-        assert found[key].tolist() == checkpointed[key].tolist(), key
+        assert kernels[key].tolist() == checkpointed[key].tolist(), key
 
 
 @pytest.mark.parametrize(

@@ -89,8 +89,8 @@ def test_waits_are_those_of_the_nccl_kernels(found, kernels):
 
 def test_all_real_traces_together_fail_at_nothing(paths):
     folder = paths[0].parents[1]
-    found = fastprof.batch([folder / "kineto", folder / "nsys", folder / "nvprof"])
-    assert found.failures == []
-    assert found.table()["time"].sum() == found.ranks["gpu_time"].sum()
-    assert found.lacking().n_rows > 0
-    assert found.collectives().n_rows > 0
+    batch = fastprof.batch([folder / "kineto", folder / "nsys", folder / "nvprof"])
+    assert batch.failures == []
+    assert batch.table()["time"].sum() == batch.ranks["gpu_time"].sum()
+    assert batch.lacking().n_rows > 0
+    assert batch.collectives().n_rows > 0

@@ -110,5 +110,5 @@ def test_the_time_of_each_compute_type(path: str) -> None:
     ):
         time[name] += each
     total = sum(time.values())
-    found = {name: 1000 * each // total for name, each in time.items()}
-    assert {name: share for name, share in found.items() if share > 1} == TYPES[path]
+    result = {name: 1000 * each // total for name, each in time.items()}
+    assert {name: share for name, share in result.items() if share > 1} == TYPES[path]

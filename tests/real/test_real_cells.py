@@ -23,6 +23,6 @@ def test_a_cost_is_known_where_its_share_is(path: str) -> None:
 def test_dict_lines_have_the_coverage_of_reports(path: str) -> None:
     source = profile(path, copies=True).source
     assert isinstance(source, TraceSource)
-    found, expected = source._copy()._cover_alone(), source.coverage(True)
-    assert (str(found), found.unknown()) == (str(expected), expected.unknown())
-    assert (found.known, found.kernels) == (expected.known, expected.kernels)
+    result, expected = source._copy()._cover_alone(), source.coverage(True)
+    assert (str(result), result.unknown()) == (str(expected), expected.unknown())
+    assert (result.known, result.kernels) == (expected.known, expected.kernels)

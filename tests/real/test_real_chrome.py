@@ -41,10 +41,10 @@ def values(profile, name, shift=0):
     """A column in order of (start, device, stream, correlation)."""
     keys = ("correlation", "stream", "device", "start")
     order = np.lexsort([profile.kernels[key].filled(-9) for key in keys])
-    found = [profile.column(name).at(row) for row in order.tolist()]
+    result = [profile.column(name).at(row) for row in order.tolist()]
     if name in TIMES:
-        return [None if each is None else each - shift for each in found]
-    return found
+        return [None if each is None else each - shift for each in result]
+    return result
 
 
 def shift_of(profile, other):
@@ -55,42 +55,42 @@ def shift_of(profile, other):
 
 @pytest.mark.parametrize("path", KINETO)
 def test_traces_of_torch_profiler_are_the_same_in_all_columns(path, folder):
-    profile, found = open_traces.profile(path, copies=True), again(path, folder)
-    for name in [each for each in profile.names if each not in NUMBERED]:
-        assert values(found, name) == values(profile, name), name
+    profile, result = open_traces.profile(path, copies=True), again(path, folder)
+    for name in [name for name in profile.names if name not in NUMBERED]:
+        assert values(result, name) == values(profile, name), name
 
 
 @pytest.mark.parametrize("path", OTHERS)
 def test_other_traces_are_the_same_but_for_what_the_format_lacks(path, folder):
-    profile, found = open_traces.profile(path, copies=True), again(path, folder)
-    assert len(found) == len(profile)
+    profile, result = open_traces.profile(path, copies=True), again(path, folder)
+    assert len(result) == len(profile)
     lacking = NUMBERED | RENAMED
     if len({*profile.ranges.threads.pid.tolist(), *profile.api.threads.pid.tolist()}) > 1:
         lacking |= OF_PROCESS
     if "emit_nvtx" in path or path == "nsys/fsdp_upload_2gpu_h100.sqlite":
         lacking |= OF_RANGES
-    shift = shift_of(profile, found)
-    for name in [each for each in profile.names if each not in lacking]:
-        assert values(found, name, shift) == values(profile, name), name
+    shift = shift_of(profile, result)
+    for name in [name for name in profile.names if name not in lacking]:
+        assert values(result, name, shift) == values(profile, name), name
     kernels = [i for i, kind in enumerate(values(profile, "kind")) if kind == "kernel"]
-    names, others = values(profile, "name"), values(found, "name")
+    names, others = values(profile, "name"), values(result, "name")
     assert [names[i] for i in kernels] == [others[i] for i in kernels]
-    launches = [re.sub(r"_v\d{4,}$", "", each or "") for each in values(profile, "launch")]
-    assert [each or "" for each in values(found, "launch")] == launches
+    launches = [re.sub(r"_v\d{4,}$", "", value or "") for value in values(profile, "launch")]
+    assert [value or "" for value in values(result, "launch")] == launches
 
 
 @pytest.mark.parametrize("path", [*KINETO, *OTHERS])
 def test_ranges_calls_links_and_memory_are_the_same(path, folder):
-    profile, found = open_traces.profile(path, copies=True), again(path, folder)
-    assert found.ranges.n_own == profile.ranges.n_own
-    assert len(found.api) == len(profile.api)
-    assert np.count_nonzero(found.ranges.forward >= 0) == np.count_nonzero(
+    profile, result = open_traces.profile(path, copies=True), again(path, folder)
+    assert result.ranges.n_own == profile.ranges.n_own
+    assert len(result.api) == len(profile.api)
+    assert np.count_nonzero(result.ranges.forward >= 0) == np.count_nonzero(
         profile.ranges.forward >= 0
     )
     recorded = profile.memory_events
     known = recorded.device_type < 1000  # kinds of torch.profiler
-    assert len(found.memory_events) == int(known.sum())
-    assert found.memory_events.bytes.tolist() == recorded.bytes[known].tolist()
+    assert len(result.memory_events) == int(known.sum())
+    assert result.memory_events.bytes.tolist() == recorded.bytes[known].tolist()
 
 
 def test_rows_have_the_keys_of_torch_profiler(folder, tmp_path):
@@ -110,7 +110,7 @@ def test_rows_have_the_keys_of_torch_profiler(folder, tmp_path):
     }
     for category, missing in lost.items():
         keys = [
-            set(chain(*(each["args"] for each in file["traceEvents"] if _is(each, category))))
+            set(chain(*(event["args"] for event in file["traceEvents"] if _is(event, category))))
             for file in (recorded, written)
         ]
         assert keys[0] - keys[1] <= missing, category

@@ -20,27 +20,27 @@ def test_rows_are_those_of_the_file(path: str) -> None:
     expected: dict[Any, list[int]] = defaultdict(lambda: [0, 0, 0])
     for work in work_of(path):
         if work.direction is not None and work.memory is not None:
-            others = [each for each in work.memory.split(" -> ") if each != "device"]
+            others = [part for part in work.memory.split(" -> ") if part != "device"]
             memory = None if "unknown" in others else " -> ".join(others) or "device"
             sums = expected[work.direction, memory, work.n_bytes]
             sums[0] += 1
             sums[1] += work.end - work.start
             sums[2] += work.n_bytes or 0
     table = open_traces.profile(path, copies=True).copies(by=["direction", "memory", "size"])
-    found = {
+    result = {
         (row["direction"], row["memory"], row["size"]): [
             row["copies"], row["time_ns"], row["bytes"] or 0
         ]
         for row in table.rows()
     }  # fmt: skip
-    assert found == dict(expected)
+    assert result == dict(expected)
     assert bool(table.n_rows) or table.notes
 
 
 def exposed(works: list[Work]) -> int:
     """The time of copies and memsets during which no kernel runs."""
-    kernels = [(each.start, each.end) for each in works if each.direction is None]
-    return union((each.start, each.end) for each in works) - union(kernels)
+    kernels = [(work.start, work.end) for work in works if work.direction is None]
+    return union((work.start, work.end) for work in works) - union(kernels)
 
 
 @every_trace
@@ -52,7 +52,7 @@ def test_exposed_time_is_that_without_kernels(path: str) -> None:
     expected = {
         device: exposed(works)
         for device, works in on_device.items()
-        if any(each.direction is not None for each in works)
+        if any(work.direction is not None for work in works)
     }
     table = open_traces.profile(path, copies=True).copies(by="device")
     assert (

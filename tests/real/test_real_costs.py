@@ -55,12 +55,12 @@ def flops(opened):
 @pytest.mark.parametrize("path", TRACES)
 def test_dict_lines_have_the_products_of_the_capture_each_once(path):
     capture = profile(path)
-    found, wanted = flops(dict_lines.reopened(capture)), flops(capture)
+    result, wanted = flops(dict_lines.reopened(capture)), flops(capture)
     untold = UNTOLD.get(path.split("/")[1].removesuffix(".json.gz"), {})
     for key in untold:
-        assert found[key] < wanted[key], f"{key} is told now"
-        del found[key], wanted[key]
-    assert {key: n for key, n in found.items() if n} == {key: n for key, n in wanted.items() if n}
+        assert result[key] < wanted[key], f"{key} is told now"
+        del result[key], wanted[key]
+    assert {key: n for key, n in result.items() if n} == {key: n for key, n in wanted.items() if n}
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ def test_convolutions_of_2021_have_the_output_that_their_backward_pass_says(path
 )
 def test_products_in_backward_say_their_own_sizes(path, op, expected):
     rows = profile(path).rows()
-    found = {row["params"] for row in rows if row["dir"] == "bprop" and row["op"] == op}
-    assert expected in found
+    result = {row["params"] for row in rows if row["dir"] == "bprop" and row["op"] == op}
+    assert expected in result
 
 
 def test_autocast_shows_half_precision_for_every_product():

@@ -37,43 +37,43 @@ class Event:
 
 def read(path: str) -> tuple[list[Event], list[dict[str, Any]]]:
     trace = open_traces.events(path)
-    found = []
+    result = []
     for is_api in (False, True):
-        for each in trace:
-            category = str(each.get("cat", "")).lower()
-            if each.get("ph") != "X" or category not in CATEGORIES or "dur" not in each:
+        for event in trace:
+            category = str(event.get("cat", "")).lower()
+            if event.get("ph") != "X" or category not in CATEGORIES or "dur" not in event:
                 continue
-            if (category in API) != is_api or each["name"] in NOT_COUNTED:
+            if (category in API) != is_api or event["name"] in NOT_COUNTED:
                 continue
-            if each["name"].startswith("profiler::_record_function_e"):
+            if event["name"].startswith("profiler::_record_function_e"):
                 continue
-            start = nanoseconds(each["ts"])
-            end = start + nanoseconds(each["dur"])
-            found.append(Event(each["name"], start, end, (each["pid"], each["tid"])))
-    return found, [each for each in trace if each.get("name") == "[memory]"]
+            start = nanoseconds(event["ts"])
+            end = start + nanoseconds(event["dur"])
+            result.append(Event(event["name"], start, end, (event["pid"], event["tid"])))
+    return result, [each for each in trace if each.get("name") == "[memory]"]
 
 
 def nest(events: list[Event]) -> list[Event]:
     """Find parents; return the events without those that repeat the event around."""
     events = sorted(events, key=lambda each: (each.start, -each.end))
     stacks: dict[Any, list[Event]] = defaultdict(list)
-    for each in events:
-        stack = stacks[each.thread]
-        while stack and (each.start >= stack[-1].end or each.end > stack[-1].end):
+    for event in events:
+        stack = stacks[event.thread]
+        while stack and (event.start >= stack[-1].end or event.end > stack[-1].end):
             stack.pop()
         if stack:
-            each.parent = stack[-1]
-            each.parent.children.append(each)
-        stack.append(each)
+            event.parent = stack[-1]
+            event.parent.children.append(event)
+        stack.append(event)
     kept = []
-    for each in events:
-        parent = each.parent
-        if parent and spelled(parent.name) == spelled(each.name) and len(parent.children) == 1:
-            parent.children = each.children
-            for child in each.children:
+    for event in events:
+        parent = event.parent
+        if parent and spelled(parent.name) == spelled(event.name) and len(parent.children) == 1:
+            parent.children = event.children
+            for child in event.children:
                 child.parent = parent
         else:
-            kept.append(each)
+            kept.append(event)
     return kept
 
 
@@ -92,7 +92,7 @@ def op(name: str) -> str:
 def test_operators_have_the_times_of_torchs_rules(path: str) -> None:
     events, records = read(path)
     events = nest(events)
-    memory = sorted((nanoseconds(each["ts"]), int(each["args"]["Bytes"])) for each in records)
+    memory = sorted((nanoseconds(record["ts"]), int(record["args"]["Bytes"])) for record in records)
     times, before = [time for time, _ in memory], [0, *accumulate(size for _, size in memory)]
 
     def net(event: Event) -> int:
@@ -106,12 +106,12 @@ def test_operators_have_the_times_of_torchs_rules(path: str) -> None:
         row[2] += each.total
         row[3] += net(each)
         row[4] += net(each) - sum(map(net, each.children))
-    found: dict[str, list[int]] = defaultdict(lambda: [0] * 5)
+    result: dict[str, list[int]] = defaultdict(lambda: [0] * 5)
     table = open_traces.profile(path, copies=True).summary("op", cpu=True)
     for each in table.rows():
         if not each["cpu_calls"] or each["op"] == "[memory]":
             continue
-        row = found[op(each["op"])]
+        row = result[op(each["op"])]
         row[0] += each["cpu_calls"]
         row[1] += each["cpu_self_ns"]
         row[2] += each["cpu_ns"]
@@ -119,8 +119,8 @@ def test_operators_have_the_times_of_torchs_rules(path: str) -> None:
             row[3] += each.get(f"{place}_memory", 0)
             row[4] += each.get(f"{place}_self_memory", 0)
     differ = {
-        name: (found.get(name), expected.get(name))
-        for name in found.keys() | expected.keys()
-        if found.get(name) != expected.get(name)
+        name: (result.get(name), expected.get(name))
+        for name in result.keys() | expected.keys()
+        if result.get(name) != expected.get(name)
     }
     assert differ == {}

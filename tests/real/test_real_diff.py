@@ -24,8 +24,8 @@ PAIRS = [(R50, R50W4, None), (DLRM0, DLRM1, None), (BLK, BLK2, ANCHOR)]
 
 
 def side(path: str, steps: str | None = None) -> Side:
-    (found,) = sides_of([profile(path, copies=True)], steps)
-    return found
+    (result,) = sides_of([profile(path, copies=True)], steps)
+    return result
 
 
 def compared(before: str, after: str, steps: str | None) -> Diff:
@@ -56,9 +56,9 @@ def test_the_change_of_known_pairs(pair, capsys):
     walls, verdict, code = KNOWN[pair]
     words = ["diff", str(real(before)), str(real(after)), "--fail-above", "3"]
     assert main(words + (["--steps", steps] if steps else [])) == code
-    found = compared(*pair)
-    assert found.wall["verdict"] == verdict
-    assert (found.wall["before_ns"], found.wall["after_ns"]) == (
+    result = compared(*pair)
+    assert result.wall["verdict"] == verdict
+    assert (result.wall["before_ns"], result.wall["after_ns"]) == (
         pytest.approx(walls[0] * 1e6, rel=1e-3), pytest.approx(walls[1] * 1e6, rel=1e-3)
     )  # fmt: skip
     assert f": {verdict}" in capsys.readouterr().out.splitlines()[0]
@@ -73,17 +73,17 @@ def test_the_loader_workers_remove_the_data_loading():
 
 def test_the_slower_block_waits_for_its_launches():
     """A block is 2.4 ms longer at equal work; idle time is 2.0 ms of it."""
-    found = compared(BLK, BLK2, ANCHOR)
-    assert found.same_work
-    assert sum(parts(found).values()) == pytest.approx(2.0e6, rel=0.02)
+    result = compared(BLK, BLK2, ANCHOR)
+    assert result.same_work
+    assert sum(parts(result).values()) == pytest.approx(2.0e6, rel=0.02)
 
 
 @pytest.mark.parametrize("pair", PAIRS)
 def test_rows_add_up_to_the_change_of_the_step(pair):
-    found = compared(*pair)
+    result = compared(*pair)
     for by in ("op", "dir,layer,op", "phase", "shape,line"):
-        table = found.table(by)
-        change = found.wall["after_ns"] - found.wall["before_ns"]
+        table = result.table(by)
+        change = result.wall["after_ns"] - result.wall["before_ns"]
         assert int(table["delta_ns"].sum()) == table.total["delta_ns"] == change
 
 
@@ -105,10 +105,10 @@ def test_a_capture_equals_itself(path):
         own = side(path)
     except ReportError as error:
         pytest.skip(str(error))
-    found = fastprof.diff(own, own)
-    assert found.same_work
-    assert found.wall["verdict"] in ("same", "not judged")
-    rows: list[dict[str, Any]] = list(found.table().rows())
+    difference = fastprof.diff(own, own)
+    assert difference.same_work
+    assert difference.wall["verdict"] in ("same", "not judged")
+    rows: list[dict[str, Any]] = list(difference.table().rows())
     assert {(row["delta_ns"], row["why"]) for row in rows} <= {(0, "same")}
 
 
@@ -127,9 +127,9 @@ def test_a_program_in_two_formats_has_no_change(tmp_path):
     """A real capture of nvprof, and the same as an export of Nsight Systems."""
     before = real("pyprof/lm_v100_nvprof.sql")
     after = nvprof_as_nsys.convert(before).export.write(tmp_path / "lm.sqlite")
-    found = fastprof.diff(*(fastprof.open(file, copies=False) for file in (before, after)))
-    assert found.same_work
-    rows = [row for row in found.table().rows() if not row["part"].startswith("idle")]
+    difference = fastprof.diff(*(fastprof.open(file, copies=False) for file in (before, after)))
+    assert difference.same_work
+    rows = [row for row in difference.table().rows() if not row["part"].startswith("idle")]
     assert len(rows) > 10
     assert {(row["delta_ns"], row["why"]) for row in rows} == {(0, "same")}
 

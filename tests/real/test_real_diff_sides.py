@@ -36,7 +36,7 @@ def keys(path: str, name: str) -> list[Any]:
 
 def own_times(work: list[tuple[int, int, int]], begin: int, end: int) -> Counter[int]:
     """The busy time of a window by work (start, end, part): one piece of work has each moment."""
-    found: Counter[int] = Counter()
+    result: Counter[int] = Counter()
     ordered = sorted(range(len(work)), key=lambda i: work[i][0])
     times = sorted({min(max(time, begin), end) for each in work for time in each[:2]})
     running: list[tuple[int, int, int]] = []
@@ -49,8 +49,8 @@ def own_times(work: list[tuple[int, int, int]], begin: int, end: int) -> Counter
         while running and work[running[0][2]][1] <= time:
             heappop(running)
         if running:
-            found[running[0][2]] += until - time
-    return found
+            result[running[0][2]] += until - time
+    return result
 
 
 @pytest.mark.parametrize("path", TRACES)
@@ -59,7 +59,7 @@ def test_busy_time_is_divided_among_operators(path: str) -> None:
     opened = profile(path, copies=True)
     if not 0 < len(opened) <= LARGEST:
         pytest.skip("no GPU work, or too much of it for the oracle")
-    found = side_of(opened, steps="none")
+    result = side_of(opened, steps="none")
     lanes: dict[tuple[Any, Any], list[int]] = {}
     for row, lane in enumerate(zip(keys(path, "pid"), keys(path, "device"), strict=True)):
         lanes.setdefault(lane, []).append(row)
@@ -72,7 +72,7 @@ def test_busy_time_is_divided_among_operators(path: str) -> None:
         for i, ns in own_times(work, *span).items():
             expected[ops[rows[i]], kernels[rows[i]]] += ns
     own: Counter[tuple[Any, Any]] = Counter()
-    names = zip(found.texts("op"), found.texts("kernel"), found.own.tolist(), strict=True)
+    names = zip(result.texts("op"), result.texts("kernel"), result.own.tolist(), strict=True)
     for op, kernel, ns in names:
         own[op, kernel] += ns
     assert +own == +expected
@@ -80,12 +80,12 @@ def test_busy_time_is_divided_among_operators(path: str) -> None:
 
 @pytest.mark.parametrize("path", TRACES)
 def test_groups_and_idle_causes_add_up_to_each_step(path: str) -> None:
-    found = side(path)
-    busy = np.bincount(found.window, found.own_ns, found.n_windows).astype(np.int64)
-    assert busy.tolist() == found.windows["busy_ns"].tolist()
-    assert (busy + found.idle.sum(axis=1)).tolist() == found.windows["wall_ns"].tolist()
-    assert (found.own_ns >= 0).all()
-    assert (found.idle >= 0).all()
+    result = side(path)
+    busy = np.bincount(result.window, result.own_ns, result.n_windows).astype(np.int64)
+    assert busy.tolist() == result.windows["busy_ns"].tolist()
+    assert (busy + result.idle.sum(axis=1)).tolist() == result.windows["wall_ns"].tolist()
+    assert (result.own_ns >= 0).all()
+    assert (result.idle >= 0).all()
 
 
 @pytest.mark.parametrize("path", TRACES)
@@ -93,16 +93,16 @@ def test_idle_causes_are_those_of_the_report(path: str) -> None:
     opened = profile(path, copies=True)
     if not len(opened) or len(set(opened.kernels["pid"].tolist())) > 1:
         pytest.skip("no GPU work, or several processes")
-    found = side_of(opened, steps="none")
+    result = side_of(opened, steps="none")
     report: Counter[tuple[Any, str]] = Counter()
     for row in opened.trim(":").idle().rows():
         report[row["device"], row["cause"]] += row["ns"]
     own: Counter[tuple[Any, str]] = Counter()
-    span = found.windows["wall_ns"].tolist()
-    for device, causes in zip(found.windows["device"].tolist(), found.idle.tolist(), strict=True):
+    span = result.windows["wall_ns"].tolist()
+    for device, causes in zip(result.windows["device"].tolist(), result.idle.tolist(), strict=True):
         for cause, ns in zip(CAUSES, causes, strict=True):
             own[device, cause] += ns
-    assert len(span) == len(set(found.windows["device"].tolist()))
+    assert len(span) == len(set(result.windows["device"].tolist()))
     assert +own == +report
 
 

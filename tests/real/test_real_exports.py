@@ -70,17 +70,17 @@ def test_kernels_have_the_launches_of_their_process_and_correlation_id(path):
     )
     profile = open_traces.profile(path)
     columns = [profile.column(name) for name in ("start", "end", "launch_start", "tid")]
-    found = [tuple(column.at(row) for column in columns) for row in range(len(profile))]
-    assert sorted(found, key=str) == sorted(expected, key=str)
+    result = [tuple(column.at(row) for column in columns) for row in range(len(profile))]
+    assert sorted(result, key=str) == sorted(expected, key=str)
 
 
 @every_export
 def test_names_of_kernels_are_those_of_the_export(path):
     names = dict(select(path, "id, value", ["StringIds"]))
     expected = {names[name] for (name,) in select(path, "DISTINCT demangledName", GPU_WORK[:1])}
-    found = set(open_traces.profile(path).kernels["name"])
-    assert expected <= found
-    assert all("graph" in name for name in found - expected)
+    result = set(open_traces.profile(path).kernels["name"])
+    assert expected <= result
+    assert all("graph" in name for name in result - expected)
 
 
 @every_export
@@ -103,8 +103,8 @@ def test_without_backward_calls_dict_lines_give_the_report_of_the_trace(path):
     assert not any(row["dir"] == "bprop" and row["op"] for row in profile.rows())
     again = dict_lines.reopened(profile)
     keys = [column.key for column in COLUMNS if column.key not in ("tc_reason", "call")]
-    for found, expected in zip(csv_of(again, keys), csv_of(profile, keys), strict=True):
-        assert found == expected
+    for result, expected in zip(csv_of(again, keys), csv_of(profile, keys), strict=True):
+        assert result == expected
 
 
 def test_all_kernels_are_inside_of_a_hand_written_range_on_their_own_or_the_waiting_thread():

@@ -26,13 +26,13 @@ def tables(path: str) -> Iterator[tuple[str, fastprof.Table]]:
     """Every report, and some of them by other keys."""
     for name in all_reports().keys() - {"whatif"}:  # test_real_replay has the replay's limits
         try:
-            found = open_traces.report(path, name)
+            result = open_traces.report(path, name)
         except FastprofError:
             continue  # the trace has nothing for it, or it needs an option
-        if isinstance(found, Tables):
-            yield from ((f"{name}: {part}", table) for part, table in found.items())
+        if isinstance(result, Tables):
+            yield from ((f"{name}: {part}", table) for part, table in result.items())
         else:
-            yield name, found
+            yield name, result
     for by in GROUPINGS:
         for name in ("summary", "roofline"):
             yield f"{name} --by {by}", open_traces.profile(path, copies=True).report(name, by=by)
@@ -57,8 +57,8 @@ def is_marked(table: fastprof.Table) -> np.ndarray:
 @pytest.mark.parametrize("path", TRACES)
 def test_no_figure_is_impossible(path):
     profile = open_traces.profile(path, copies=True)
-    bandwidths = [each.bandwidth for each in profile.devices.values()]
-    peaks = [max(each.flops.values(), default=None) for each in profile.devices.values()]
+    bandwidths = [device.bandwidth for device in profile.devices.values()]
+    peaks = [max(device.flops.values(), default=None) for device in profile.devices.values()]
     limits = {
         "bytes/s": CACHE * (max(bandwidths) if bandwidths and all(bandwidths) else 8e12),
         "flop/s": WINOGRAD * BOOST * (max(peaks) if peaks and all(peaks) else 5e15),
@@ -109,12 +109,12 @@ def test_memsets_and_lists_without_sizes_are_no_roof(path, by, row):
     if "op" in overview["ops"]:
         tables.append(overview["ops"])
     for table in tables:
-        (found,) = (each for each in table.rows() if tuple(each[key] for key in by) == row)
-        assert found["peak_share"] is None
-        assert found["covered_share"] < 0.5
+        (result,) = (each for each in table.rows() if tuple(each[key] for key in by) == row)
+        assert result["peak_share"] is None
+        assert result["covered_share"] < 0.5
         if row[-1] is not None:
-            assert found.get("ideal_ns") is None
-            assert found["lost_ns"] is None
+            assert result.get("ideal_ns") is None
+            assert result["lost_ns"] is None
 
 
 def test_a_memset_that_no_gpu_does_has_no_rate():

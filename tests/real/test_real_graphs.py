@@ -36,7 +36,9 @@ def around(calls: list[dict[str, Any]], ranges: list[dict[str, Any]]) -> Iterato
             unfinished.append(ranges[started])
             started += 1
         unfinished = [each for each in unfinished if call["ts"] <= end(each)]
-        yield [each for each in unfinished if end(call) <= end(each) and each["tid"] == call["tid"]]
+        yield [
+            event for event in unfinished if end(call) <= end(event) and event["tid"] == call["tid"]
+        ]
 
 
 @pytest.fixture(scope="module")
@@ -48,15 +50,15 @@ def replayed():
     rows = [row for row in profile.rows() if row["launch"] == "hipGraphLaunch"]
     told = events(PAIR[1])
     begin, stop = (
-        next(each["ts"] for each in told if each["name"] == f"hipStream{what}Capture")
+        next(event["ts"] for event in told if event["name"] == f"hipStream{what}Capture")
         for what in ("Begin", "End")
     )
     calls = [
-        each for each in told if begin < each["ts"] < stop and "kernel" in each.get("args", {})
+        event for event in told if begin < event["ts"] < stop and "kernel" in event.get("args", {})
     ]
     calls.sort(key=lambda each: each["ts"])
-    ranges = [each for each in told if each.get("cat") in ("cpu_op", "python_function")]
-    ranges = [each for each in ranges if each["ts"] < stop and begin < end(each)]
+    ranges = [event for event in told if event.get("cat") in ("cpu_op", "python_function")]
+    ranges = [range_ for range_ in ranges if range_["ts"] < stop and begin < end(range_)]
     ranges.sort(key=lambda each: (each["ts"], -each["dur"]))
     return list(zip(rows, calls, around(calls, ranges), strict=True))
 
@@ -73,7 +75,7 @@ def test_layer_and_operator_are_those_around_the_call(replayed):
     for row, _, around in replayed:
         modules = [re.fullmatch("nn.Module: (.*)", each["name"]) for each in around]
         assert row["layer"] == tuple(match[1] for match in modules if match)
-        operators = [each["name"].split("::")[-1] for each in around if each["cat"] == "cpu_op"]
+        operators = [event["name"].split("::")[-1] for event in around if event["cat"] == "cpu_op"]
         assert row["op"] is None or any(name.startswith(row["op"]) for name in operators)
 
 
@@ -95,14 +97,14 @@ def test_flops_of_products_are_those_of_their_own_dims(replayed):
 
 def as_graph(trace: list[dict[str, Any]], folder: Path, without: int | None = None) -> list[Path]:
     """Write the replay and the capture; `without` a call of that place in order."""
-    is_kernel = [each.get("cat") == "kernel" for each in trace]
+    is_kernel = [event.get("cat") == "kernel" for event in trace]
     kernels = [dict(each) for each, yes in zip(trace, is_kernel, strict=True) if yes]
     calls = [each for each, yes in zip(trace, is_kernel, strict=True) if not yes]
-    calls = [each for each in calls if not str(each.get("cat")).startswith("gpu_")]
-    launched = {each["args"]["correlation"] for each in kernels}
+    calls = [call for call in calls if not str(call.get("cat")).startswith("gpu_")]
+    launched = {kernel["args"]["correlation"] for kernel in kernels}
     puts = sorted(
-        (each for each in calls if each.get("args", {}).get("correlation") in launched
-         and each.get("cat") in ("cuda_runtime", "cuda_driver")),
+        (call for call in calls if call.get("args", {}).get("correlation") in launched
+         and call.get("cat") in ("cuda_runtime", "cuda_driver")),
         key=lambda each: each["ts"],
     )  # fmt: skip
     if without is not None:
@@ -168,9 +170,9 @@ def test_one_call_less_is_refused_where_names_are_not_told(path, tmp_path):
 )  # fmt: skip
 def test_no_real_operator_contradicts_the_kernels_that_it_launched(name):
     trace = read_trace(real(f"kineto/{name}.json.gz"))
-    found = attribute(nest(trace)).attribution
-    operators = Operators(found)
-    label = operators.label(found.launch_frame_of_kernel)
+    result = attribute(nest(trace)).attribution
+    operators = Operators(result)
+    label = operators.label(result.launch_frame_of_kernel)
     kernel = trace.kernels.configs.name[trace.kernels.config]
     assert operators.disagree(label, kernel, trace.strings) == 0
     others = label[np.random.default_rng(1).permutation(len(label))]

@@ -22,7 +22,9 @@ def rows_of(path: Path, table: str, sql: str) -> Counter[tuple[Any, ...]]:
 
 def read(events: Any, *names: str) -> Counter[tuple[Any, ...]]:
     columns = [getattr(events, name) for name in names]
-    lists = [(each.array() if hasattr(each, "array") else each).tolist() for each in columns]
+    lists = [
+        (column.array() if hasattr(column, "array") else column).tolist() for column in columns
+    ]
     return Counter(zip(*lists, strict=True))
 
 
@@ -41,14 +43,14 @@ def test_synchronisations_lie_in_their_calls(path: str) -> None:
     """The calls are also those that SQL finds, and their names have the kinds in them."""
     profile = open_traces.profile(path)
     syncs, api = profile.synchronisations, profile.api
-    found = syncs.call >= 0
-    call = syncs.call[found]
-    assert (api.start[call] <= syncs.start[found]).all()
-    assert (syncs.end[found] <= api.end[call]).all()
-    assert (api.correlation[call] == syncs.correlation[found]).all()
-    assert found.sum() == len(found) - (1 if "cudagraph" in path else 0)  # one call is not there
+    result = syncs.call >= 0
+    call = syncs.call[result]
+    assert (api.start[call] <= syncs.start[result]).all()
+    assert (syncs.end[result] <= api.end[call]).all()
+    assert (api.correlation[call] == syncs.correlation[result]).all()
+    assert result.sum() == len(result) - (1 if "cudagraph" in path else 0)  # one call is not there
     names = {"stream": "StreamSync", "stream wait": "StreamWait", "event": "Event", "context": "ev"}
-    kinds, calls = syncs.kind.array()[found], api.name.array()[call]
+    kinds, calls = syncs.kind.array()[result], api.name.array()[call]
     assert all(names[kind] in name for kind, name in zip(kinds, calls, strict=True))
 
 

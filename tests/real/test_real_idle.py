@@ -29,18 +29,18 @@ class Work(NamedTuple):
 
 
 def events(path: str, categories: set[str]) -> Iterator[dict[str, Any]]:
-    for each in json_of(path)["traceEvents"]:
-        if each.get("ph") == "X" and str(each.get("cat", "")).lower() in categories:
-            yield each
+    for event in json_of(path)["traceEvents"]:
+        if event.get("ph") == "X" and str(event.get("cat", "")).lower() in categories:
+            yield event
 
 
 def work_of(path: str) -> dict[Any, list[Work]]:
     calls = calls_of(path) if ".json" in path else {}
-    found = defaultdict(list)
+    result = defaultdict(list)
     for each in raw_work.work_of(path):
         launch = calls.get((0, each.correlation), NO_CALL)
-        found[each.device].append(Work(each.start, each.end, each.device, *launch))
-    return found
+        result[each.device].append(Work(each.start, each.end, each.device, *launch))
+    return result
 
 
 def gaps_of(work: list[Work]) -> Iterator[tuple[int, Work]]:
@@ -60,12 +60,12 @@ def test_causes_add_up_to_the_idle_time(path):
     }
     profile = open_traces.profile(path, copies=True).trim(":")
     for by in ("cause", "step", "range"):
-        found: dict[Any, int] = defaultdict(int)
+        result: dict[Any, int] = defaultdict(int)
         for row in profile.idle(by=by).rows():
             assert row["ns"] > 0
             assert row["longest_ns"] is None or row["longest_ns"] > 0
-            found[row["device"]] += row["ns"]
-        assert found == {device: sum(each) for device, each in expected.items() if each}
+            result[row["device"]] += row["ns"]
+        assert result == {device: sum(each) for device, each in expected.items() if each}
     lengths = sorted((length for each in expected.values() for length in each), reverse=True)
     table = profile.idle(gaps=len(lengths) or 1, min=0)
     assert list(table["ns"]) == lengths
@@ -81,9 +81,9 @@ def is_loader(name: str) -> bool:
 def test_causes_that_need_no_host_threads(path):
     """Unknown launches, queued work, and the union of data loaders on the launching thread."""
     loaders = [
-        ((each["pid"], each["tid"]), *times(each))
-        for each in events(path, {"user_annotation", "cpu_op", "operator", "python_function"})
-        if is_loader(each["name"])
+        ((event["pid"], event["tid"]), *times(event))
+        for event in events(path, {"user_annotation", "cpu_op", "operator", "python_function"})
+        if is_loader(event["name"])
     ]
     expected = dict.fromkeys(("unknown", "dependency", "data loading"), 0)
     for work in work_of(path).values():
@@ -102,10 +102,10 @@ def test_causes_that_need_no_host_threads(path):
                 if thread == after.thread and end > until and first < last:
                     expected["data loading"] += min(end, last) - max(first, until)
                     until = max(until, min(end, last))
-    found: dict[str, int] = defaultdict(int)
+    result: dict[str, int] = defaultdict(int)
     for row in open_traces.profile(path, copies=True).idle().rows():
-        found[row["cause"]] += row["ns"]
-    assert {cause: found[cause] for cause in expected} == expected
+        result[row["cause"]] += row["ns"]
+    assert {cause: result[cause] for cause in expected} == expected
 
 
 R50 = "kineto/resnet50_2021_stack_memory.json.gz"
@@ -135,8 +135,8 @@ FIGURES = [
 @pytest.mark.parametrize(("path", "cause", "ms"), FIGURES)
 def test_figures(path, cause, ms):
     rows = open_traces.profile(path, copies=True).trim(":").idle().rows()
-    found = sum(row["ns"] for row in rows if row["cause"] == cause)
-    assert found / 1e6 == pytest.approx(ms, abs=0.06)
+    result = sum(row["ns"] for row in rows if row["cause"] == cause)
+    assert result / 1e6 == pytest.approx(ms, abs=0.06)
 
 
 @pytest.mark.parametrize(
@@ -150,8 +150,8 @@ def test_figures(path, cause, ms):
     ],
 )
 def test_calls_take_their_part_of_the_gaps(path, cause, calls, least_us):
-    spans = [times(each) for each in events(path, CALLS) if each["name"] in calls]
-    spans = [each for each in spans if each[1] - each[0] >= 1000 * least_us]
+    spans = [times(event) for event in events(path, CALLS) if event["name"] in calls]
+    spans = [span for span in spans if span[1] - span[0] >= 1000 * least_us]
     expected = 0
     for work in work_of(path).values():
         for begin, after in gaps_of(work):
@@ -182,9 +182,9 @@ def test_an_operator_of_a_short_part_of_a_gap_is_not_its_place():
 def test_places_are_open_for_most_of_long_gaps(path):
     """The operators of gaps in which the host runs Python."""
     opened: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for each in events(path, {"cpu_op", "operator"}):
-        for name in {each["name"].removeprefix("aten::"), each["name"].rpartition("::")[2]}:
-            opened[name].append(times(each))
+    for event in events(path, {"cpu_op", "operator"}):
+        for name in {event["name"].removeprefix("aten::"), event["name"].rpartition("::")[2]}:
+            opened[name].append(times(event))
     for row in open_traces.profile(path, copies=True).idle(gaps=20).rows():
         if row["cause"] != "host-bound" or row["op"] is None:
             continue

@@ -38,32 +38,32 @@ def launched(path: str) -> list[Launch]:
 
 @every_trace
 def test_the_totals_are_those_of_the_file(path: str) -> None:
-    found = launched(path)
+    result = launched(path)
     table = open_traces.profile(path, copies=True).launches()
-    if not found:
+    if not result:
         assert table.n_rows == 0
         assert table.notes
         return
-    calls = {each.call: each.end - each.begin for each in found}
+    calls = {each.call: each.end - each.begin for each in result}
     gpu: dict[Any, int] = defaultdict(int)
-    for each in found:
+    for each in result:
         gpu[each.call] += each.duration
-    queues = [each.start - each.end for each in found if each.start > each.end]
-    assert all(each.start >= each.begin for each in found)  # the clocks agree
+    queues = [each.start - each.end for each in result if each.start > each.end]
+    assert all(each.start >= each.begin for each in result)  # the clocks agree
     expected = {
         "launches": len(calls),
-        "kernels": len(found),
+        "kernels": len(result),
         "host_ns": sum(calls.values()),
         "call_mean_ns": sum(calls.values()) / len(calls),
         "call_median_ns": median(calls.values()),
         "call_min_ns": min(calls.values()),
         "call_max_ns": max(calls.values()),
-        "latency_ns": median(each.start - each.begin for each in found),
+        "latency_ns": median(each.start - each.begin for each in result),
         "queue_ns": median(queues),
         "queued": len(queues),
         "gpu_ns": sum(gpu.values()),
         "short_share": sum(gpu[call] < host for call, host in calls.items()) / len(calls),
-        "starved_share": sum(each.start - each.end < 10_000 for each in found) / len(found),
+        "starved_share": sum(each.start - each.end < 10_000 for each in result) / len(result),
     }
     assert table.total == pytest.approx(expected, rel=1e-12)
     for name in ("launches", "kernels", "host_ns", "queued", "gpu_ns"):

@@ -42,24 +42,24 @@ def part_of(row: dict[str, Any]) -> str:
 
 def ideals(path: str) -> list[tuple[float, int]]:
     """Ideal time and GPU time of each row with an ideal time, (0, 0) for others."""
-    found = ideals_of(profile_of(path), profile_of(path).devices)
-    both = zip(found.ideal.tolist(), found.is_counted.tolist(), rows_of(path), strict=True)
+    result = ideals_of(profile_of(path), profile_of(path).devices)
+    both = zip(result.ideal.tolist(), result.is_counted.tolist(), rows_of(path), strict=True)
     return [(ideal, row["sil"] or 0) if known else (0, 0) for ideal, known, row in both]
 
 
 def sums_of(rows: list[dict[str, Any]], keys_of: Any) -> dict[Any, Counter[str]]:
     """Times, kernels, flops and bytes of each key; a row counts to each of its keys once."""
-    found: dict[Any, Counter[str]] = defaultdict(Counter)
+    result: dict[Any, Counter[str]] = defaultdict(Counter)
     for row in rows:
         for key in set(keys_of(row)):
-            of = found[key]
+            of = result[key]
             of[part_of(row)] += row["sil"] or 0
             of["gpu_ns"] += row["sil"] or 0
             of["kernels"] += 1
             for name in ("flops", "bytes"):
                 of[name] += row[name] or 0
                 of[f"n_{name}"] += row[name] is not None
-    return found
+    return result
 
 
 def agree(row: dict[str, Any], expected: Counter[str]) -> None:
@@ -158,9 +158,9 @@ def test_lines_are_sums_over_the_rows(path):
     rows, profile = rows_of(path), profile_of(path)
     every = profile.lines("*") if any(row["trace"] for row in rows) else profile.lines()
     expected = sums_of(rows, lambda row: row["trace"])
-    found = {row["frame"]: row for row in every.rows() if row["file"] is not None}
-    assert found.keys() == expected.keys()
-    for frame, row in found.items():
+    result = {row["frame"]: row for row in every.rows() if row["file"] is not None}
+    assert result.keys() == expected.keys()
+    for frame, row in result.items():
         agree(row, expected[frame])
     table = profile.lines()
     total_is_that_of_the_rows(table, rows)
@@ -189,7 +189,7 @@ def test_functions_are_sums_of_lines(path):
 def test_the_layers_of_a_network_have_the_times_that_were_published():
     """Milliseconds per iteration, of five: forward, backward, total."""
     table = profile_of(R18).layers(depth=2, steps="repetition")
-    found = {row["name"]: row for row in table.rows()}
+    result = {row["name"]: row for row in table.rows()}
     for name, expected in {
         "ResNet_0": (23.20, 48.53, 71.72),
         "Sequential_0": (6.94, 16.65, 23.59),
@@ -198,7 +198,7 @@ def test_the_layers_of_a_network_have_the_times_that_were_published():
         "Sequential_3": (3.00, 5.25, 8.25),
         "MaxPool2d_0": (1.09, 2.98, 4.08),
     }.items():
-        row = found[name]
+        row = result[name]
         times = (row["forward_ns"], row["backward_ns"], row["gpu_ns"])
         assert times == tuple(pytest.approx(5e6 * each, abs=5e6 * 0.006) for each in expected)
         assert row["step_ns"] == pytest.approx(row["gpu_ns"] / 5, rel=5e-3)  # of four steps
@@ -207,7 +207,7 @@ def test_the_layers_of_a_network_have_the_times_that_were_published():
 def test_the_lines_of_a_program_have_the_times_that_were_published():
     """Milliseconds per step, of six: forward, backward, total."""
     profile = fastprof.open(real(R50), copies=True, mine="*resnet*")
-    found = {
+    result = {
         (row["file"].split("/")[-1], row["line"]): row
         for row in profile.lines().rows()
         if row["file"]
@@ -218,10 +218,10 @@ def test_the_lines_of_a_program_have_the_times_that_were_published():
         ("resnet.py", 128): (6.1, 14.1, 20.2),
         ("resnet.py", 124): (6.4, 13.2, 19.6),
     }.items():
-        row = found[file, line]
+        row = result[file, line]
         times = (row["forward_ns"], row["backward_ns"], row["gpu_ns"])
         assert times == tuple(pytest.approx(6e6 * each, abs=6e6 * 0.06) for each in expected)
-    optimizer = found["resnet50_profiler_api.py", 51]
+    optimizer = result["resnet50_profiler_api.py", 51]
     assert optimizer["other_ns"] == optimizer["gpu_ns"] == pytest.approx(6e6 * 1.31, abs=6e4)
 
 

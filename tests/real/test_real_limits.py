@@ -59,10 +59,10 @@ def device(path: str, number: int) -> Device:
 
 @kept
 def calls(path: str) -> list[Call]:
-    found: dict[object, Call] = defaultdict(Call)
+    result: dict[object, Call] = defaultdict(Call)
     for row in rows(path):
-        found[row.call if row.call >= 0 else row.key].rows.append(row)
-    return list(found.values())
+        result[row.call if row.call >= 0 else row.key].rows.append(row)
+    return list(result.values())
 
 
 def most_flops(call: Call, gpu: Device) -> float | None:
@@ -80,16 +80,16 @@ def test_every_gpu_with_kernels_resolves_or_says_why(path: str) -> None:
     told = about(path)
     used = {row.device for row in rows(path)}
     for number in used:
-        found = device(path, number)
+        result = device(path, number)
         if path in NAMELESS:
             assert number not in told.gpus
-            assert "does not name the GPU" in found.why
+            assert "does not name the GPU" in result.why
         elif path in UNTOLD:
             assert told.gpus[number] == UNTOLD[path]
-            assert f"the GPU table has no '{UNTOLD[path]}'" in found.why
+            assert f"the GPU table has no '{UNTOLD[path]}'" in result.why
         else:
-            assert found.why == ""
-            assert found.bandwidth and found.flops
+            assert result.why == ""
+            assert result.bandwidth and result.flops
 
 
 @every_trace

@@ -15,13 +15,13 @@ OWL = "kineto/owlv2_h100.json.gz"
 
 def events(path: str) -> list[dict[str, Any]]:
     """The memory events of GPUs in order of time, or of the CPU if there are none of GPUs."""
-    found = [
-        {"time": nanoseconds(each["ts"]), **each["args"]}
-        for each in open_traces.events(path)
-        if each.get("name") == "[memory]"
+    result = [
+        {"time": nanoseconds(event["ts"]), **event["args"]}
+        for event in open_traces.events(path)
+        if event.get("name") == "[memory]"
     ]
-    of_gpus = [each for each in found if each["Device Type"] in GPUS]
-    return sorted(of_gpus or found, key=lambda each: each["time"])
+    of_gpus = [each for each in result if each["Device Type"] in GPUS]
+    return sorted(of_gpus or result, key=lambda each: each["time"])
 
 
 @pytest.mark.parametrize("path", traces("kineto/*.json.gz"))
@@ -32,7 +32,7 @@ def test_peak_end_and_rows_are_those_of_the_events(path: str) -> None:
         assert table.n_rows == 0
         assert "profile_memory=True" in table.notes[0]
         return
-    (found,) = table.facts["memories"]
+    (result,) = table.facts["memories"]
     level, peak, peak_time = 0, 0, None
     live: dict[int, int] = {}
     at_peak: dict[int, int] = {}
@@ -48,11 +48,11 @@ def test_peak_end_and_rows_are_those_of_the_events(path: str) -> None:
     if "Total Allocated" in recorded[0]:
         start = recorded[0]["Total Allocated"] - recorded[0]["Bytes"]
         assert max(each["Total Allocated"] for each in recorded) == start + peak
-        assert found["start_bytes"] == start
-    assert (found["peak_above_start_bytes"], found["peak_ns"]) == (peak, peak_time)
-    assert found["peak_bytes"] == start + peak
-    assert found["end_bytes"] == start + level
-    assert max(found["timeline"]["live_bytes"]) == start + peak
+        assert result["start_bytes"] == start
+    assert (result["peak_above_start_bytes"], result["peak_ns"]) == (peak, peak_time)
+    assert result["peak_bytes"] == start + peak
+    assert result["end_bytes"] == start + level
+    assert max(result["timeline"]["live_bytes"]) == start + peak
     allocations = [int(each["Bytes"]) for each in recorded if each["Bytes"] > 0]
     assert table.total["allocations"] == len(allocations)
     assert table.total["allocated_bytes"] == sum(allocations)
@@ -81,13 +81,13 @@ def earlier_freed(recorded: list[dict[str, Any]], peak_time: int | None) -> int:
 def test_r50_has_the_known_figures() -> None:
     """685 allocations and 10.6 GB a step; peak 2791.6 MB above the start, equal in all steps."""
     table = open_traces.profile(R50).memory()
-    (found,) = table.facts["memories"]
-    assert round(found["peak_above_start_bytes"] / 1e6, 1) == 2791.6
-    assert found["steps"]["number"] == [6, 7, 8, 9, 10]
-    assert found["steps"]["allocations"] == [685] * 5
-    assert {round(each / 1e9, 1) for each in found["steps"]["allocated_bytes"]} == {10.6}
-    assert {round(each / 1e6, 1) for each in found["steps"]["peak_bytes"]} == {2791.6}
-    assert found["steps"]["growth_bytes"] == 0
+    (result,) = table.facts["memories"]
+    assert round(result["peak_above_start_bytes"] / 1e6, 1) == 2791.6
+    assert result["steps"]["number"] == [6, 7, 8, 9, 10]
+    assert result["steps"]["allocations"] == [685] * 5
+    assert {round(each / 1e9, 1) for each in result["steps"]["allocated_bytes"]} == {10.6}
+    assert {round(each / 1e6, 1) for each in result["steps"]["peak_bytes"]} == {2791.6}
+    assert result["steps"]["growth_bytes"] == 0
 
 
 @pytest.mark.parametrize("path", traces("kineto/*.json.gz"))
@@ -104,11 +104,11 @@ def test_rows_by_any_key_have_the_same_totals(path: str, by: str) -> None:
 
 def test_net_bytes_of_operators_sum_to_those_of_the_events() -> None:
     table = open_traces.profile(OWL, copies=True).memory(device="gpu")
-    assert table.total["self_bytes"] == sum(int(each["Bytes"]) for each in events(OWL))
+    assert table.total["self_bytes"] == sum(int(event["Bytes"]) for event in events(OWL))
 
 
 def test_results_that_a_program_keeps_are_a_growth_per_step() -> None:
     table = open_traces.profile(OWL, copies=True).memory(device="cpu", steps="repetition")
-    (found,) = table.facts["memories"]
-    assert found["steps"]["growth_bytes"] == 29_283_720
+    (result,) = table.facts["memories"]
+    assert result["steps"]["growth_bytes"] == 29_283_720
     assert any("in every step" in line for line in table.lead)

@@ -22,16 +22,16 @@ UNORDERED = {"nvtx_sum", "nvtx_gpu_proj_sum", "nvtx_gpu_proj_trace"}
 
 def row(cells: dict[str, object], is_of_ranges: bool) -> tuple[object, ...]:
     """The compared values; nsys before 2024 prints names of the default domain without ':'."""
-    found: list[object] = []
+    result: list[object] = []
     for name, value in cells.items():
         text = "" if value is None else str(value)
         if name in NOT_COMPARED:
             continue
         if is_of_ranges and name in NAMES:
-            found.append(text.removeprefix(":"))
+            result.append(text.removeprefix(":"))
         else:
-            found.append(_number(text))
-    return tuple(found)
+            result.append(_number(text))
+    return tuple(result)
 
 
 def _number(text: str) -> object:
@@ -55,7 +55,7 @@ def test_tables_equal_those_of_nsys(path: str, tmp_path: Path) -> None:
             continue
         with made.open(newline="") as file:
             theirs = [row(cells, name.startswith("nvtx")) for cells in csv.DictReader(file)]
-        theirs = [each for each in theirs if "" not in (each[0], each[-1])]
+        theirs = [their for their in theirs if "" not in (their[0], their[-1])]
         table = profile.report("stats", names=[name])
         ours = [row(cells, name.startswith("nvtx")) for cells in table.rows()]
         assert Counter(ours) == Counter(theirs), name

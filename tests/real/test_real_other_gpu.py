@@ -41,23 +41,23 @@ def resnet50(is_forth: bool) -> Comparison:
     ids=["H100 to MI300X", "MI300X to H100"],
 )
 def test_one_program_on_two_gpus(first, second, on):
-    found = owlv2(first, second, on)
-    assert found.n > 80
-    assert found.inside >= 0.8
-    assert found.rows_inside >= 0.8
-    assert found.low <= found.ratio <= found.high
-    assert found.width < 5
+    result = owlv2(first, second, on)
+    assert result.n > 80
+    assert result.inside >= 0.8
+    assert result.rows_inside >= 0.8
+    assert result.low <= result.ratio <= result.high
+    assert result.width < 5
     name = {H100: "owlv2, H100", MI300: "owlv2, MI300X"}
-    assert line((name[first], name[second]), found) in DOCUMENT
+    assert line((name[first], name[second]), result) in DOCUMENT
 
 
 @pytest.mark.parametrize("is_forth", [True, False], ids=["V100 to H200", "H200 to V100"])
 def test_two_recordings_of_resnet50(is_forth):
-    found = resnet50(is_forth)
-    assert found.n > 70
-    assert found.inside >= 0.8
+    result = resnet50(is_forth)
+    assert result.n > 70
+    assert result.inside >= 0.8
     names = ("ResNet-50, V100", "ResNet-50, H200")
-    assert line(names if is_forth else names[::-1], found) in DOCUMENT
+    assert line(names if is_forth else names[::-1], result) in DOCUMENT
 
 
 @pytest.mark.parametrize(
@@ -67,20 +67,20 @@ def test_two_recordings_of_resnet50(is_forth):
 )
 def test_equal_operators_of_two_programs(first, second, on):
     """One is eager, the other compiled: kernels differ, so more of them are outside."""
-    found = owlv2(first, second, on)
-    assert found.n > 150
-    assert found.inside >= 0.7
+    result = owlv2(first, second, on)
+    assert result.n > 150
+    assert result.inside >= 0.7
     name = {EAGER: "recommender, A100", COMPILED: "recommender, V100"}
-    assert line((name[first], name[second]), found) in DOCUMENT
+    assert line((name[first], name[second]), result) in DOCUMENT
 
 
 @pytest.mark.parametrize("first, second, on", [(H100, MI300, "MI300X"), (MI300, H100, "H100")])
 def test_the_gpu_time_of_a_step_is_in_the_interval(first, second, on):
     """Steps themselves differ by their hosts, which load data at other rates."""
-    found = opened(first).whatif(on=on).facts["on"]
+    result = opened(first).whatif(on=on).facts["on"]
     measured = opened(second).whatif(on=on).facts["on"]
     assert measured["low_ns"] == measured["gpu_ns"] == measured["high_ns"]
-    assert found["low_ns"] <= measured["gpu_ns"] <= found["high_ns"]
+    assert result["low_ns"] <= measured["gpu_ns"] <= result["high_ns"]
 
 
 def test_the_document_shows_a_real_answer(monkeypatch, tmp_path, capsys):

@@ -17,13 +17,13 @@ def length(work: list[Work]) -> int:
 
 
 def expected(work: list[Work]) -> dict[int, dict[str, int]]:
-    found = {}
+    result = {}
     for device in {each.device for each in work}:
         own = [each for each in work if each.device == device]
         of = {kind: [each for each in own if each.kind == kind] for kind in KINDS}
         both = length(of["compute"] + of["communication"])
         span = max(each.end for each in own) - min(each.start for each in own)
-        found[device] = {
+        result[device] = {
             "span_ns": span,
             "compute_ns": length(of["compute"]),
             "communication_ns": length(of["communication"]),
@@ -31,7 +31,7 @@ def expected(work: list[Work]) -> dict[int, dict[str, int]]:
             "exposed_copy_ns": length(own) - both,
             "idle_ns": span - length(own),
         }
-    return found
+    return result
 
 
 KINDS = ("compute", "communication", "copy")
@@ -41,9 +41,9 @@ KINDS = ("compute", "communication", "copy")
 def test_time_lines_are_those_of_the_file(path: str) -> None:
     want = expected(work_of(path))
     table = profile(path, True).trim(":").overlap()
-    found = {each["device"]: each for each in table.facts.get("gpus", [])}
-    assert {key: {name: each[name] for name in want[key]} for key, each in found.items()} == want
-    for each in found.values():
+    result = {each["device"]: each for each in table.facts.get("gpus", [])}
+    assert {key: {name: each[name] for name in want[key]} for key, each in result.items()} == want
+    for each in result.values():
         parts = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
         assert each["span_ns"] == sum(each[name] for name in parts)
     for key in ("exposed_communication_ns", "communication_ns"):
@@ -80,12 +80,12 @@ def test_the_overlap_of_compiled_dlrm_counts_work_without_a_launch() -> None:
     (gpu,) = profile(path, True).overlap().facts["gpus"]
     assert gpu["hidden_share"] == pytest.approx(0.7084, abs=5e-5)
     of_calls = {
-        each["args"]["correlation"]
-        for each in events(path)
-        if each.get("cat") == "cuda_runtime" and "correlation" in each["args"]
+        event["args"]["correlation"]
+        for event in events(path)
+        if event.get("cat") == "cuda_runtime" and "correlation" in event["args"]
     }
     launched = [
-        each for each in events(path) if each.get("args", {}).get("correlation") in of_calls
+        event for event in events(path) if event.get("args", {}).get("correlation") in of_calls
     ]
     (device,) = expected(list(work_of_events(launched))).values()
     ms = [round(each / 1e6, 1) for each in device.values()]
@@ -101,12 +101,12 @@ def test_messages_are_those_on_the_kernels() -> None:
     """Since 2023, torch.profiler repeats the record of a collective on its NCCL kernel."""
     path = "kineto/nccl_params.json.gz"
     want: dict[tuple[Any, ...], list[int]] = {}
-    for each in events(path):
-        args = each.get("args", {})
-        if each.get("cat") == "kernel" and "Collective name" in args:
+    for event in events(path):
+        args = event.get("args", {})
+        if event.get("cat") == "kernel" and "Collective name" in args:
             size = args["In msg nelems"] * SIZES[args["dtype"]]
             name = {"allreduce": "all_reduce"}.get(args["Collective name"], "broadcast")
-            want.setdefault((name, args["Group size"], size), []).append(int(each["dur"] * 1000))
+            want.setdefault((name, args["Group size"], size), []).append(int(event["dur"] * 1000))
     keys = ("collective", "group_size", "message_bytes")
     rows = list(profile(path, True).overlap(by=keys).rows())
     assert {tuple(row[key] for key in keys): row["time_ns"] for row in rows} == {
@@ -124,8 +124,8 @@ def test_bus_bandwidth_of_eight_ranks() -> None:
     rows = profile("kineto/resnet_checkpoint_mi300.json.gz", True).overlap().rows()
     of_message = {(row["collective"], row["message_bytes"]): row for row in rows}
     row = of_message["all_reduce", 8816192 * 2]  # bf16
-    found = [row[key] for key in ("process_group", "group_size", "message_type")]
-    assert found == ["0 default_pg", 8, "bf16"]
+    result = [row[key] for key in ("process_group", "group_size", "message_type")]
+    assert result == ["0 default_pg", 8, "bf16"]
     rate = row["bus_bytes_per_s"] / row["algorithm_bytes_per_s"]
     assert rate == pytest.approx(2 * 7 / 8)
 
@@ -136,8 +136,8 @@ def test_ranks_follow_from_the_tensors_of_an_all_gather() -> None:
         .overlap(by=["collective", "group_size"])
         .rows()
     )
-    found = {row["collective"]: row["group_size"] for row in rows}
-    assert found == {"all_gather": 64, "all_to_all": None, "all_reduce": None}
+    result = {row["collective"]: row["group_size"] for row in rows}
+    assert result == {"all_gather": 64, "all_to_all": None, "all_reduce": None}
 
 
 @pytest.mark.parametrize("path", traces("nsys/emit_nvtx_2gpu*.sqlite"))

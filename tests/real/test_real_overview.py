@@ -11,21 +11,21 @@ TRACES = traces("*/*")
 @pytest.mark.parametrize("path", TRACES)
 def test_every_trace_fits_a_screen(path):
     trace = profile(path, copies=True)
-    found = report(path, "overview")
-    lines = found.text().splitlines()
+    result = report(path, "overview")
+    lines = result.text().splitlines()
     assert len(lines) <= 45
     assert [line for line in lines if len(line) > 100 and trace.name not in line] == []
     assert not any("(too narrow" in line for line in lines)
 
 
 def test_the_step_of_a_real_training_run():
-    found = profile("kineto/resnet50_2021_stack_memory.json.gz", copies=True).overview()
-    text = found.text()
+    result = profile("kineto/resnet50_2021_stack_memory.json.gz", copies=True).overview()
+    text = result.text()
     assert "step 175.5 ms (median 175.2 ms, 166 ms to 182.2 ms), 1516 kernels and copies" in text
-    rows = {row["cause"]: row for row in found["idle"].rows()}
+    rows = {row["cause"]: row for row in result["idle"].rows()}
     assert (
         rows["data loading"]["where"]
         == "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
     )
     assert 0.3 < rows["data loading"]["share"] < 0.35
-    assert found.facts["next"][2].endswith("--by line")
+    assert result.facts["next"][2].endswith("--by line")

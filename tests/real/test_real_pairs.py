@@ -75,19 +75,19 @@ def test_the_change_is_named_first_or_second(pair: Pair) -> None:
 
 @pytest.mark.parametrize("pair", ONE_GPU, ids=lambda pair: pair.before)
 def test_what_is_gone_was_predicted(pair: Pair) -> None:
-    found = compared(pair).predictions
-    assert found is not None and not found.because
-    assert {each.id for each in found.gone} & set(pair.ids)
-    assert found.predicted_ns == pytest.approx(found.measured_ns, rel=pair.error)
-    for each in found.gone:
+    predictions = compared(pair).predictions
+    assert predictions is not None and not predictions.because
+    assert {each.id for each in predictions.gone} & set(pair.ids)
+    assert predictions.predicted_ns == pytest.approx(predictions.measured_ns, rel=pair.error)
+    for each in predictions.gone:
         if each.id == "data-loading":
             assert each.predicted_ns == pytest.approx(each.own_ns, rel=0.05)
 
 
 @pytest.mark.parametrize("pair", TWO_GPUS, ids=lambda pair: pair.before)
 def test_steps_of_other_gpus_are_not_compared(pair: Pair) -> None:
-    found = compared(pair).predictions
-    assert (found.because, found.gone) == ("the GPUs differ", ())
+    predictions = compared(pair).predictions
+    assert (predictions.because, predictions.gone) == ("the GPUs differ", ())
 
 
 def test_another_gpu_changes_no_program() -> None:
@@ -106,18 +106,18 @@ def test_the_rest_of_the_change_is_the_host(pair: Pair, host: float) -> None:
 
     host : ratio of the operators that a step records, or of the length of a launch call
     """
-    found = opened(pair.before).whatif(no_data_loading=True, scale=f"host:{host:.3f}").facts
+    facts = opened(pair.before).whatif(no_data_loading=True, scale=f"host:{host:.3f}").facts
     measured = compared(pair).wall["after_ns"]
-    assert found["changes"][-1]["wall_ns"] == pytest.approx(measured, rel=0.1)
+    assert facts["changes"][-1]["wall_ns"] == pytest.approx(measured, rel=0.1)
 
 
 def events(path: str) -> list[dict[str, Any]]:
     with gzip.open(real(path)) as file:
-        found = json.load(file)
+        result = json.load(file)
     return [
-        each
-        for each in (found["traceEvents"] if isinstance(found, dict) else found)
-        if each.get("ph") == "X"
+        event
+        for event in (result["traceEvents"] if isinstance(result, dict) else result)
+        if event.get("ph") == "X"
     ]
 
 
@@ -128,10 +128,10 @@ def of_steps(path: str) -> Iterator[tuple[float, int]]:
     for step in every:
         if not step["name"].startswith("ProfilerStep#") or step["cat"] != "Operator":
             continue
-        own = [each for each in every if 0 <= each["ts"] - step["ts"] < step["dur"]]
+        own = [event for event in every if 0 <= event["ts"] - step["ts"] < step["dur"]]
         others = [each for each in own if "DataLoader" in each["name"] or each["name"] in waits]
-        time = step["dur"] - sum(each["dur"] for each in others)
-        yield time, sum(each["cat"] == "Operator" for each in own)
+        time = step["dur"] - sum(other["dur"] for other in others)
+        yield time, sum(event["cat"] == "Operator" for event in own)
 
 
 def test_january_records_more_operators_that_take_as_long_each() -> None:
@@ -149,13 +149,15 @@ def test_seldom_waits_for_the_loader_count() -> None:
     ((name, saved), *_) = plan(path)
     every = sorted(events(path), key=lambda each: each["ts"])
     loads = [
-        (each["ts"], each["ts"] + each["dur"]) for each in every if "DataLoader" in each["name"]
+        (event["ts"], event["ts"] + event["dur"])
+        for event in every
+        if "DataLoader" in event["name"]
     ]
     loads = sorted(set(loads))[1:]
-    gpu = [each for each in every if each.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
+    gpu = [event for event in every if event.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
     ends = [0.0]
-    for each in gpu:
-        ends.append(max(ends[-1], each["ts"] + each["dur"]))
+    for event in gpu:
+        ends.append(max(ends[-1], event["ts"] + event["dur"]))
     gaps = [(end, each["ts"]) for end, each in zip(ends[1:], gpu[1:], strict=False)]
     idle = sum(
         max(min(end, until) - max(start, since), 0)

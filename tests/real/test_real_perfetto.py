@@ -42,13 +42,13 @@ def test_gpu_time_of_each_stream_and_flops(path, folder):
         flops += max(of_kernel, 0)
     found_time, found_kernels, found_flops = Counter(), Counter(), 0
     slices = [*trace.on("GPU")]
-    for each in slices:
-        gpu, stream = trace.path(each.track)[-2:]
+    for slice_ in slices:
+        gpu, stream = trace.path(slice_.track)[-2:]
         place = int(gpu.split()[1]), stream.partition(",")[0].partition(" (")[0]
-        found_time[place] += each.end - each.start
+        found_time[place] += slice_.end - slice_.start
         found_kernels[place] += 1
-        found_flops += each.args.get("FLOPs", 0)
-    assert {each.depth for each in slices} <= {0}
+        found_flops += slice_.args.get("FLOPs", 0)
+    assert {slice_.depth for slice_ in slices} <= {0}
     assert found_time == time
     assert found_kernels == kernels
     assert found_flops == flops
@@ -59,16 +59,16 @@ def test_kernels_have_their_columns_and_times(path, folder):
     profile, trace = open_traces.profile(path, copies=True), exported(path, folder)
     slices = sorted(trace.on("GPU"), key=lambda each: each.flow_ends or [0])
     shift = _shift(profile, trace)
-    expected, found = Counter(), Counter()
+    expected, result = Counter(), Counter()
     names = ("start", "kernel", "op", "layer", "line", "dir")
     for start, kernel, op, layer, line, direction in zip(
         *(profile.kernels[name].tolist() for name in names), strict=True
     ):
         expected[start, kernel, op, ":".join(layer or ()) or None, line, direction] += 1
-    for each in slices:
-        args = (each.args.get(name) for name in ("op", "layer", "line", "direction"))
-        found[(each.start - shift, each.name, *args)] += 1
-    assert found == expected
+    for slice_ in slices:
+        args = (slice_.args.get(name) for name in ("op", "layer", "line", "direction"))
+        result[(slice_.start - shift, slice_.name, *args)] += 1
+    assert result == expected
 
 
 def _shift(profile, trace):
@@ -82,14 +82,14 @@ def _shift(profile, trace):
 def test_host_slices_and_flows(path, folder):
     profile, trace = open_traces.profile(path, copies=True), exported(path, folder)
     ranges, api = profile.ranges, profile.api
-    categories = Counter(each.category for each in trace.slices)
+    categories = Counter(slice_.category for slice_ in trace.slices)
     gpu = {"kernel", "graph", "memcpy", "memset"}
     n_steps, n_across = len(trace.on("steps")), len(ranges.ended_elsewhere.start)
     assert categories["api"] == len(api)
     assert categories["step"] == n_steps
     on_host = {name: n for name, n in categories.items() if name not in gpu | {"api", "step"}}
     assert sum(on_host.values()) == ranges.n_own + n_across
-    unfinished = sum(each.end is None for each in trace.slices)
+    unfinished = sum(slice_.end is None for slice_ in trace.slices)
     assert unfinished == int((ranges.end[: ranges.n_own] == NEVER).sum() + (api.end == NEVER).sum())
     launched, linked = int((api.of_kernel >= 0).sum()), int((ranges.forward >= 0).sum())
     kinds = Counter()

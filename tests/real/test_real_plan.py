@@ -40,9 +40,9 @@ def test_no_finding_saves_more_than_one_above_it(path):
     savings = [row["saving_ns"] for row in rows]
     assert savings == sorted(savings, reverse=True)
     for number, row in enumerate(rows, 1):
-        members = [int(each) for each in (row["together"] or "").split(",") if each]
+        members = [int(part) for part in (row["together"] or "").split(",") if part]
         assert not members or (number in members and len(members) > 1)
-        own = [rows[each - 1] for each in members]
+        own = [rows[member - 1] for member in members]
         assert all(each["together"] == row["together"] for each in own)
         assert all(abs(each["saving_ns"] - row["saving_ns"]) <= 1 for each in own)
 

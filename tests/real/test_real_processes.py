@@ -22,26 +22,26 @@ def test_the_capture_is_that_of_one_gpu_in_every_report() -> None:
     work = [(each.start, each.end) for each in work_of(QWEN)]
     span, on = max(end for _, end in work) - work[0][0], union(work)
     assert [round(each / 1e6, 2) for each in (span, on)] == [49.65, 45.65]
-    found = profile()
-    assert set(found.kernels["pid"].tolist()) == {25286}
-    assert found.contents.processes == [25286]
-    (row,) = found.steps().rows()
+    result = profile()
+    assert set(result.kernels["pid"].tolist()) == {25286}
+    assert result.contents.processes == [25286]
+    (row,) = result.steps().rows()
     close = {"rel": 1e-5}
     assert row["wall_ns"] == pytest.approx(span, **close)
     assert row["busy_ns"] == pytest.approx(on, **close)
     assert row["idle_ns"] == pytest.approx(span - on, **close)
-    assert found.overview().facts["span_ns"] == pytest.approx(span, **close)
-    assert found.overview().facts["busy_ns"] == pytest.approx(on, **close)
-    assert found.advise().facts["step_ns"] == pytest.approx(span, **close)
-    assert found.idle().total["ns"] == pytest.approx(span - on, **close)
-    recorded, without_syncs = found.whatif(no_sync=True)["wall_ns"].tolist()
+    assert result.overview().facts["span_ns"] == pytest.approx(span, **close)
+    assert result.overview().facts["busy_ns"] == pytest.approx(on, **close)
+    assert result.advise().facts["step_ns"] == pytest.approx(span, **close)
+    assert result.idle().total["ns"] == pytest.approx(span - on, **close)
+    recorded, without_syncs = result.whatif(no_sync=True)["wall_ns"].tolist()
     assert recorded == pytest.approx(span, **close)
     assert on * (1 - 1e-5) <= without_syncs <= recorded
 
 
 def test_info_and_the_page_name_one_process_and_one_gpu() -> None:
     info = json.loads(run("info", real(QWEN), "--json").stdout)
-    assert [each["pid"] for each in info["processes"]] == [25286]
+    assert [process["pid"] for process in info["processes"]] == [25286]
     page = fastprof.open(real(QWEN)).report().html
     assert "2 GPUs" not in page
     assert "49.65 ms" in page
@@ -49,11 +49,11 @@ def test_info_and_the_page_name_one_process_and_one_gpu() -> None:
 
 def test_findings_are_of_the_whole_capture() -> None:
     """Half of the calls counted where each GPU of two had half of the work."""
-    found = profile()
+    result = profile()
     names = ("op", "sil", "call")
-    op, time, call = (found.kernels[name] for name in names)
+    op, time, call = (result.kernels[name] for name in names)
     copied = int(time[op == "contiguous"].sum())
     assert round(copied / 1e6, 2) == 2.77
-    rows = {row["id"]: row for row in found.advise(min=0).rows()}
-    assert rows["unfused-pointwise"]["saving_ns"] <= found.overview().facts["busy_ns"]
+    rows = {row["id"]: row for row in result.advise(min=0).rows()}
+    assert rows["unfused-pointwise"]["saving_ns"] <= result.overview().facts["busy_ns"]
     assert len(set(call[op == "scaled_dot_product_attention"].tolist())) == 24

@@ -46,9 +46,9 @@ COMPILED = {
 
 @pytest.mark.parametrize("path", PROGRAMS)
 def test_kinds(path: str) -> None:
-    found = open_traces.profile(path).contents.program
-    assert (found.kind, found.name) == PROGRAMS[path]
-    assert bool(found.evidence) == (found.kind != kinds.UNKNOWN)
+    result = open_traces.profile(path).contents.program
+    assert (result.kind, result.name) == PROGRAMS[path]
+    assert bool(result.evidence) == (result.kind != kinds.UNKNOWN)
 
 
 @pytest.mark.parametrize("path", COMPILED)

@@ -39,34 +39,34 @@ def around_launch(kernel: Kernel) -> list[Range]:
 
 
 def paths(ranges: list[Range]) -> set[tuple[str, ...]]:
-    names = [without_numbers(each.name) for each in reversed(ranges)]
+    names = [without_numbers(range_.name) for range_ in reversed(ranges)]
     return {tuple(names[: i + 1]) for i in range(len(names))}
 
 
 def busy_until(kernels: list[Kernel]) -> Any:
     """A function of a time: for how long a GPU ran kernels before."""
     union: list[list[int]] = []
-    for each in sorted(kernels, key=lambda each: each.start):
-        end = each.start + each.duration
-        if union and each.start <= union[-1][1]:
+    for kernel in sorted(kernels, key=lambda each: each.start):
+        end = kernel.start + kernel.duration
+        if union and kernel.start <= union[-1][1]:
             union[-1][1] = max(union[-1][1], end)
         else:
-            union.append([each.start, end])
+            union.append([kernel.start, end])
     return lambda time: sum(min(b, time) - a for a, b in union if a < time)
 
 
 def expected(capture: Capture) -> Sums:
-    found: Sums = defaultdict(lambda: dict.fromkeys((*MEASURES, LEAST, MOST), 0))
+    result: Sums = defaultdict(lambda: dict.fromkeys((*MEASURES, LEAST, MOST), 0))
     for each in capture.ranges:
         if is_user(each):
-            row = found[without_numbers(each.name)]
+            row = result[without_numbers(each.name)]
             row["count"] += 1
             row["wall_ns"] += each.end - each.start
     links, work = Links(capture), defaultdict(list)
     for kernel in capture.kernels:
         inside = around_launch(kernel)
         for i, each in enumerate(inside):
-            row = found[without_numbers(each.name)]
+            row = result[without_numbers(each.name)]
             row["gpu_ns"] += kernel.duration
             row["kernels"] += 1
             row["own_ns"] += kernel.duration if i == 0 else 0
@@ -75,43 +75,43 @@ def expected(capture: Capture) -> Sums:
         if kernel.range and direction(capture, kernel) == BACKWARD:
             node = links.node(kernel.range.chain())
             forwards = links.forwards(node) if node else []
-            homes = [paths(around(each, each.start)) for each in forwards]
+            homes = [paths(around(forward, forward.start)) for forward in forwards]
         for path in own | (homes[0] if len(homes) == 1 else set()):
-            found[path[-1]][LEAST] += kernel.duration
+            result[path[-1]][LEAST] += kernel.duration
         for path in own.union(*homes):
-            found[path[-1]][MOST] += kernel.duration
+            result[path[-1]][MOST] += kernel.duration
     busy = {
-        gpu: busy_until([each for each in capture.kernels if each.device == gpu])
-        for gpu in {each.device for each in capture.kernels}
+        gpu: busy_until([kernel for kernel in capture.kernels if kernel.device == gpu])
+        for gpu in {kernel.device for kernel in capture.kernels}
     }
     for (each, gpu), kernels in work.items():
         begin = min(kernel.start for kernel in kernels)
         end = max(kernel.start + kernel.duration for kernel in kernels)
-        row = found[without_numbers(each.name)]
+        row = result[without_numbers(each.name)]
         row["projected_ns"] += end - begin
         row["idle_ns"] += end - begin - (busy[gpu](end) - busy[gpu](begin))
-    return dict(found)
+    return dict(result)
 
 
 @pytest.mark.parametrize("path", TRACES)
 def test_ranges_are_what_the_oracle_says(path: str) -> None:
     wanted = expected(open_traces.capture(path))
-    found: Sums = defaultdict(lambda: defaultdict(int))
+    result: Sums = defaultdict(lambda: defaultdict(int))
     for row in open_traces.profile(path).ranges_table().rows():
         for name in (*MEASURES, "with_backward_ns"):
-            found[row["name"]][name] += row[name] or 0
+            result[row["name"]][name] += row[name] or 0
     # Annotations among torch's operators, which the oracle does not count, are nested in others.
-    others = found.keys() - wanted.keys() - {"(no range)"}
+    others = result.keys() - wanted.keys() - {"(no range)"}
     compared = MEASURES[:-1] if others else MEASURES
     differ = {
-        (name, key): (found[name][key], row[key])
+        (name, key): (result[name][key], row[key])
         for name, row in wanted.items()
         for key in compared
-        if found[name][key] != row[key]
+        if result[name][key] != row[key]
     }
     assert differ == {}
     for name, row in wanted.items():
-        assert row[LEAST] <= found[name]["with_backward_ns"] <= row[MOST], name
+        assert row[LEAST] <= result[name]["with_backward_ns"] <= row[MOST], name
 
 
 @pytest.mark.parametrize(
@@ -126,5 +126,5 @@ def test_ranges_are_what_the_oracle_says(path: str) -> None:
 )
 def test_known_ranges(path: str, name: str, measure: str, ms: float) -> None:
     rows = open_traces.profile(path).ranges_table().rows()
-    found = sum(row[measure] for row in rows if row["name"] == name)
-    assert round(found / 1e6, 2 if ms < 700 else 1) == ms
+    result = sum(row[measure] for row in rows if row["name"] == name)
+    assert round(result / 1e6, 2 if ms < 700 else 1) == ms

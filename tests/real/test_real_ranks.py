@@ -53,8 +53,8 @@ def assert_waits(run, kernels, slack=1):
     waits, calls = run.waits, run.instances.calls
     assert len(waits.instances) == n_calls and waits.is_shared.all()
     assert run.unmatched().n_rows == 0
-    found = waits.wait.reshape(n_ranks, n_calls)
-    assert np.abs(found - (kernels.last() - kernels.start)).max() <= slack
+    result = waits.wait.reshape(n_ranks, n_calls)
+    assert np.abs(result - (kernels.last() - kernels.start)).max() <= slack
     in_order = waits.last[waits.instances.of_call[: calls.bounds[1]]]
     assert in_order.tolist() == kernels.start.argmax(axis=0).tolist()
     transfer = np.rint(np.median(kernels.end - kernels.last(), axis=0))

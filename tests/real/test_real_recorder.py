@@ -20,29 +20,29 @@ FUNCTION, OPERATOR, ANNOTATION = 150, 750, 400
 
 @pytest.mark.parametrize("path", TRACES)
 def test_traces_with_stacks_say_so(path):
-    found = profile(path)
-    lines = list(recorder_lines(found, found.find_steps()))
+    result = profile(path)
+    lines = list(recorder_lines(result, result.find_steps()))
     if not path.endswith(".json.gz"):
         assert lines == []
         return
     raw = json_of(path)
     events = raw if isinstance(raw, list) else raw["traceEvents"]
-    functions = any(each.get("cat") == "python_function" for each in events)
+    functions = any(event.get("cat") == "python_function" for event in events)
     # Traces of 2021 have the stack of an operator among its arguments.
     stacks = any(
-        (each.get("args") or {}).get("Call stack") for each in events if each.get("ph") == "X"
+        (event.get("args") or {}).get("Call stack") for event in events if event.get("ph") == "X"
     )
     assert any("recorded with call stacks" in line for line in lines) == (functions or stacks)
 
 
 @pytest.mark.parametrize("path", TRACES)
 def test_the_recorders_part_is_within_the_waits_and_the_events(path):
-    found = profile(path)
-    steps = found.find_steps()
-    means = step_means(found, steps)
-    if means is None or not len(found.api):
+    result = profile(path)
+    steps = result.find_steps()
+    means = step_means(result, steps)
+    if means is None or not len(result.api):
         pytest.skip("no GPU work, or no API calls")
-    part = recorder_time(found, steps)
+    part = recorder_time(result, steps)
     if not path.endswith(".json.gz"):
         assert part is None
         return
@@ -53,7 +53,7 @@ def test_the_recorders_part_is_within_the_waits_and_the_events(path):
     assert sum(part.most.values()) <= means.idle + 1
     raw = json_of(path)
     events = raw if isinstance(raw, list) else raw["traceEvents"]
-    n = Counter(str(each.get("cat")).lower() for each in events if each.get("ph") == "X")
+    n = Counter(str(event.get("cat")).lower() for event in events if event.get("ph") == "X")
     operators = n["cpu_op"] + n["operator"]
     others = n["user_annotation"] + n["python function"]
     every = OPERATOR * operators + FUNCTION * n["python_function"] + ANNOTATION * others

@@ -77,16 +77,16 @@ def test_mean_latencies_suffice(path: str) -> None:
 
 @pytest.mark.parametrize("path", OUT_OF_SAMPLE)
 def test_a_step_predicts_another(path: str) -> None:
-    found = predictions(replay_model(path), with_host=True)
-    assert len(found) >= 2
-    assert max(abs(error) for _, _, error in found) <= OUT_OF_SAMPLE[path] / 100
+    result = predictions(replay_model(path), with_host=True)
+    assert len(result) >= 2
+    assert max(abs(error) for _, _, error in result) <= OUT_OF_SAMPLE[path] / 100
 
 
 @pytest.mark.parametrize("path", KERNELS_ONLY)
 def test_kernels_alone_predict_steps_that_the_gpu_bounds(path: str) -> None:
-    found = predictions(replay_model(path), with_host=False)
-    assert len(found) >= 2
-    assert max(abs(error) for _, _, error in found) <= KERNELS_ONLY[path] / 100
+    result = predictions(replay_model(path), with_host=False)
+    assert len(result) >= 2
+    assert max(abs(error) for _, _, error in result) <= KERNELS_ONLY[path] / 100
 
 
 def test_hidden_data_loading() -> None:
@@ -95,7 +95,7 @@ def test_hidden_data_loading() -> None:
     facts = before.whatif(no_data_loading=True).facts
     assert facts["changes"][0]["wall_ns"] == pytest.approx(118.6e6, rel=0.01)
     after = profile("kineto/resnet50_2021_4workers.json.gz", copies=True).whatif().facts
-    measured = np.median([each["wall_ns"] for each in after["steps"]])
+    measured = np.median([step["wall_ns"] for step in after["steps"]])
     assert facts["changes"][0]["wall_ns"] == pytest.approx(measured, rel=0.1)
 
 

@@ -24,7 +24,7 @@ def busy_ns(trace: fastprof.Profile, rows: np.ndarray) -> int:
 
 
 def on_path(table: fastprof.Table) -> dict[str, float]:
-    return {each["value"]: each["path_ns"] for each in table.rows() if each["key"] == "resource"}
+    return {row["value"]: row["path_ns"] for row in table.rows() if row["key"] == "resource"}
 
 
 def test_faster_kernels_make_no_step_longer() -> None:
@@ -45,13 +45,13 @@ def test_work_without_a_launch_remains(change: dict[str, object]) -> None:
 def test_the_loading_of_code_is_no_host_time() -> None:
     """A launch of 1337 ms loads code: idle and the replay say so."""
     trace = profile(FIRST_CALLS, copies=True)
-    found = on_path(trace.whatif())
-    assert found["code loading"] == pytest.approx(1337e6, rel=0.01)
-    idle = {each["cause"]: each["ns"] for each in trace.idle().rows()}
+    result = on_path(trace.whatif())
+    assert result["code loading"] == pytest.approx(1337e6, rel=0.01)
+    idle = {row["cause"]: row["ns"] for row in trace.idle().rows()}
     for cause in ("code loading", "allocation"):
-        assert found[cause] == pytest.approx(idle[cause], rel=0.01, abs=3e6)
-    rows = {each["value"]: each for each in trace.whatif().rows()}
-    assert rows["code loading"]["saved_100_ns"] == pytest.approx(found["code loading"], rel=0.01)
+        assert result[cause] == pytest.approx(idle[cause], rel=0.01, abs=3e6)
+    rows = {row["value"]: row for row in trace.whatif().rows()}
+    assert rows["code loading"]["saved_100_ns"] == pytest.approx(result["code loading"], rel=0.01)
 
 
 @pytest.mark.parametrize("selector", ["class=memcpy", "direction=HtoD"])

@@ -52,11 +52,11 @@ def test_kernels_and_copies(path):
             ),
         ] += 1
     assert rows == Counter(
-        (each.start, each.end - each.start, name, each.pid, each.stream, each.stack, each.size,
-         each.launch)
+        (work.start, work.end - work.start, name, work.pid, work.stream, work.stack, work.size,
+         work.launch)
         for works in (expected.kernels, expected.copies)
-        for each in works
-        for name in [direction(each.name) if works is expected.copies else each.name]
+        for work in works
+        for name in [direction(work.name) if works is expected.copies else work.name]
     )  # fmt: skip
     assert len(rows) > 1000
 
@@ -72,7 +72,7 @@ def test_grids_count_blocks(path):
     configs = got.kernels.configs
     is_kernel = configs.kind == 0
     threads = {tuple(row) for row in (configs.grid * configs.block)[is_kernel].tolist()}
-    assert threads == {each.grid for each in expected.kernels}
+    assert threads == {kernel.grid for kernel in expected.kernels}
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -84,7 +84,7 @@ def test_calls_and_ranges(path):
             threads[calls.thread].tolist(), calls.correlation.tolist(), strict=True)
     )  # fmt: skip
     assert got == Counter(
-        (each.start, each.end, each.name, each.tid, each.stack) for each in contents(path).calls
+        (call.start, call.end, call.name, call.tid, call.stack) for call in contents(path).calls
     )
     assert len(host.ranges) == len(contents(path).ranges)
     assert sum(got.values()) > 1000

@@ -62,9 +62,9 @@ COLUMNS = (
 @every_file
 def test_every_dispatch_has_one_row_with_its_facts(path: str) -> None:
     truth = [row_of(*pair) for pair in records(path, "kernel_dispatch")[::23]]
-    found = [tuple(row[key] for key in COLUMNS) for row in profile(path).rows()]
-    assert len(found) == len(records(path, "kernel_dispatch"))
-    assert found[::23] == truth
+    result = [tuple(row[key] for key in COLUMNS) for row in profile(path).rows()]
+    assert len(result) == len(records(path, "kernel_dispatch"))
+    assert result[::23] == truth
 
 
 @every_file

@@ -63,10 +63,10 @@ def test_the_attention_of_owlv2_is_far_from_the_roof() -> None:
         assert row["calls"] == 5 * calls
         assert row["gpu_ns"] / 5e6 == pytest.approx(time, rel=0.005)
         assert row["ideal_ns"] / 5e6 == pytest.approx(ideal, rel=0.01)
-    found = table.facts["utilisation"]
-    assert found["mfu"] == pytest.approx(0.025, abs=0.0005)
-    assert found["mfu_busy"] == pytest.approx(0.053, abs=0.0005)
-    assert found["model_flops"] == pytest.approx(5.83e12, rel=0.001)
+    result = table.facts["utilisation"]
+    assert result["mfu"] == pytest.approx(0.025, abs=0.0005)
+    assert result["mfu_busy"] == pytest.approx(0.053, abs=0.0005)
+    assert result["model_flops"] == pytest.approx(5.83e12, rel=0.001)
 
 
 def test_owlv2_by_plain_python() -> None:
@@ -76,15 +76,15 @@ def test_owlv2_by_plain_python() -> None:
     for row in profile.rows():
         if row["helper"] == 0:
             groups[row["op"], row["params"]].append(row)
-    for found in profile.roofline(by=("op", "shape")).rows():
-        own = groups[found["op"], found["shape"] or "na=na,"]
+    for result in profile.roofline(by=("op", "shape")).rows():
+        own = groups[result["op"], result["shape"] or "na=na,"]
         units: dict[float, list[float]] = defaultdict(lambda: [0.0, 0.0])
         for row in own:
             peak = 989.4e12 if row["tc"] == "1" else 66.9e12
             units[peak][0] += (row["flops"] or 0) / peak
             units[peak][1] += (row["bytes"] or 0) / 3352e9
         expected = sum(map(max, units.values())) * 1e9
-        assert (found["ideal_ns"] or 0) == pytest.approx(expected), found["op"]
+        assert (result["ideal_ns"] or 0) == pytest.approx(expected), result["op"]
 
 
 # Share of the roof of operators of the ResNet-50, in per cent (V100, fp32).
@@ -109,5 +109,5 @@ def test_the_operators_of_resnet50_are_near_the_roof() -> None:
 
 def test_recomputed_passes_are_hardware_flops_only() -> None:
     profile = open_traces.profile("kineto/resnet_checkpoint_mi300.json.gz")
-    found = profile.roofline().facts["utilisation"]
-    assert found["hardware_flops"] > 1.2 * found["model_flops"]
+    result = profile.roofline().facts["utilisation"]
+    assert result["hardware_flops"] > 1.2 * result["model_flops"]

@@ -18,23 +18,23 @@ BATCH = "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk32785sqsq32s
 def launching() -> dict[tuple[str, ...], list[dict[str, Any]]]:
     """The names of the operators around each launch, outermost first."""
     with gzip.open(real("kineto/sglang_graph_capture.json.gz")) as file:
-        events = [each for each in json.load(file)["traceEvents"] if "dur" in each]
+        events = [event for event in json.load(file)["traceEvents"] if "dur" in event]
     operators = sorted(
-        (each for each in events if each.get("cat") == "cpu_op"),
+        (event for event in events if event.get("cat") == "cpu_op"),
         key=lambda each: (each["ts"], -each["dur"]),
     )
-    found = {}
+    result = {}
     for launch in events:
         if launch.get("cat") != "cuda_runtime" or "Launch" not in launch["name"]:
             continue
         around = [
-            each
-            for each in operators
-            if each["tid"] == launch["tid"]
-            and each["ts"] <= launch["ts"] <= each["ts"] + each["dur"]
+            operator
+            for operator in operators
+            if operator["tid"] == launch["tid"]
+            and operator["ts"] <= launch["ts"] <= operator["ts"] + operator["dur"]
         ]
-        found[tuple(each["name"] for each in around)] = around
-    return found
+        result[tuple(each["name"] for each in around)] = around
+    return result
 
 
 def call_of(event: dict[str, Any]) -> Call:
@@ -45,7 +45,7 @@ def call_of(event: dict[str, Any]) -> Call:
 
 
 def _value(dims: Any, dtype: str, text: str) -> Any:
-    if dims and all(isinstance(each, int) for each in dims):
+    if dims and all(isinstance(dim, int) for dim in dims):
         return Tensor(tuple(dims), dtype)
     if text.lstrip("-").isdigit():
         return int(text)

@@ -29,7 +29,7 @@ def root(path: str) -> dict[str, Any]:
 
 def events(path: str, *categories: str) -> list[dict[str, Any]]:
     every = root(path)["traceEvents"]
-    chosen = [each for each in every if each.get("ph") == "X" and each.get("cat") in categories]
+    chosen = [event for event in every if event.get("ph") == "X" and event.get("cat") in categories]
     return sorted(chosen, key=lambda each: each["ts"])
 
 
@@ -49,7 +49,7 @@ def gaps(path: str) -> list[tuple[float, dict[str, Any]]]:
 
 def iteration(path: str) -> dict[str, Any]:
     """The only iteration: its range, requests, tokens, and times in us."""
-    (range_,) = (each for each in events(path, "user_annotation") if BATCH.match(each["name"]))
+    (range_,) = (event for event in events(path, "user_annotation") if BATCH.match(event["name"]))
     prompts, prompt_tokens, generating, tokens = map(int, BATCH.match(range_["name"]).groups())
     work = events(path, *WORK)
     last = max(map(ends, work))
@@ -88,15 +88,15 @@ def test_the_lines_of_the_iteration(path, stage):
 
 
 def test_the_answer_of_the_decode():
-    found = profile(DECODE, copies=True).overview()
+    result = profile(DECODE, copies=True).overview()
     told = iteration(DECODE)
     longest, after = max(gaps(DECODE), key=lambda gap: gap[0])
-    assert found.text().startswith(
+    assert result.text().startswith(
         f"The GPU is idle for {longest / 1000:.0f} of {told['wall'] / 1000:.0f} ms an iteration "
         "with work queued"
     )
-    (call,) = (each for each in events(DECODE, "cuda_runtime")
-               if each["args"].get("correlation") == after["args"]["correlation"])  # fmt: skip
+    (call,) = (event for event in events(DECODE, "cuda_runtime")
+               if event["args"].get("correlation") == after["args"]["correlation"])  # fmt: skip
     assert ends(call) < after["ts"] - longest + 100  # it was launched before the gap began
 
 
@@ -107,8 +107,8 @@ def test_the_answer_of_the_prefill():
     assert match is not None
     assert match[2] == f"{told['wall'] / 1000:.1f}"
     # It begins next to all work soon after its launch: the host is late, and so are its launches.
-    launch = {each["args"].get("correlation"): each["ts"]
-              for each in events(PREFILL, "cuda_runtime", "cuda_driver")}  # fmt: skip
+    launch = {event["args"].get("correlation"): event["ts"]
+              for event in events(PREFILL, "cuda_runtime", "cuda_driver")}  # fmt: skip
     waits = [
         time
         for time, after in gaps(PREFILL)
@@ -118,31 +118,31 @@ def test_the_answer_of_the_prefill():
 
 
 def test_the_capture_is_no_iteration():
-    found = profile(CAPTURE, copies=True).overview()
+    result = profile(CAPTURE, copies=True).overview()
     calls = events(CAPTURE, "cuda_runtime")
-    busy = sum(each["dur"] for each in events(CAPTURE, *WORK))
+    busy = sum(event["dur"] for event in events(CAPTURE, *WORK))
     length = calls[-1]["ts"] - calls[0]["ts"]
-    assert f"here it works {busy:.1f} us in {ms(length)}" in " ".join(found.text().split())
-    assert found.facts["steps"]["source"] == "none"
+    assert f"here it works {busy:.1f} us in {ms(length)}" in " ".join(result.text().split())
+    assert result.facts["steps"]["source"] == "none"
     assert "no iterations of a serving engine" in profile(CAPTURE).serving().text()
 
 
 @pytest.mark.parametrize("path", [DECODE, PREFILL])
 def test_gpu_times_of_the_rows(path):
     table = profile(path, copies=True).overview()["ops"]
-    own = sum(each["dur"] for each in events(path, *WORK)) * 1000
+    own = sum(event["dur"] for event in events(path, *WORK)) * 1000
     assert table.total["step_ns"] == pytest.approx(own, rel=1e-3)
 
 
 def test_the_largest_operator_of_the_prefill():
     first = next(profile(PREFILL, copies=True).overview()["ops"].rows())
-    calls = [each for each in events(PREFILL, "cpu_op") if each["name"] == "vllm::moe_forward"]
+    calls = [event for event in events(PREFILL, "cpu_op") if event["name"] == "vllm::moe_forward"]
     launches = {}
-    for each in events(PREFILL, "cuda_runtime", "cuda_driver"):
-        if any(call["ts"] <= each["ts"] <= ends(call) for call in calls):
-            launches[each["args"].get("correlation")] = each
-    time = sum(each["dur"] for each in events(PREFILL, *WORK)
-               if each["args"].get("correlation") in launches)  # fmt: skip
+    for event in events(PREFILL, "cuda_runtime", "cuda_driver"):
+        if any(call["ts"] <= event["ts"] <= ends(call) for call in calls):
+            launches[event["args"].get("correlation")] = event
+    time = sum(event["dur"] for event in events(PREFILL, *WORK)
+               if event["args"].get("correlation") in launches)  # fmt: skip
     assert first["op"] == "moe_forward"
     assert first["step_ns"] == pytest.approx(time * 1000, rel=1e-3)
 
@@ -155,18 +155,18 @@ def test_the_report_adds_up_to_the_file(path):
     assert row["busy_ns"] == pytest.approx(told["busy"] * 1000, rel=1e-3)
     parts = ("attention", "weights", "communication", "sampling", "other")
     by_token = sum(row[f"{part}_ns"] for part in parts)
-    time = sum(each["dur"] for each in events(path, *WORK))
+    time = sum(event["dur"] for event in events(path, *WORK))
     assert by_token * told["tokens"] == pytest.approx(time * 1000, rel=1e-3)
     assert trace.serving(idle=True).total["ns"] == pytest.approx(told["idle"] * 1000, rel=1e-3)
 
 
 def test_the_attention_of_the_decode_by_kernel():
     by_kind = defaultdict(float)
-    for each in events(DECODE, "kernel"):
-        if "paged_attention" in each["name"]:
-            by_kind["attention"] += each["dur"]
-        elif each["name"].startswith("Cijk_"):
-            by_kind["weights"] += each["dur"]
+    for event in events(DECODE, "kernel"):
+        if "paged_attention" in event["name"]:
+            by_kind["attention"] += event["dur"]
+        elif event["name"].startswith("Cijk_"):
+            by_kind["weights"] += event["dur"]
     (row,) = profile(DECODE, copies=True).serving().rows()
     for part, time in by_kind.items():
         assert row[f"{part}_ns"] * 32 == pytest.approx(time * 1000, rel=1e-3)
@@ -180,15 +180,15 @@ def test_work_of_the_sampler_is_sampling():
 
 def test_experts_of_the_prefill():
     table = profile(PREFILL, copies=True).experts()
-    routed = [each for each in events(PREFILL, "cpu_op") if each["name"] == "vllm::moe_forward"]
+    routed = [event for event in events(PREFILL, "cpu_op") if event["name"] == "vllm::moe_forward"]
     rows = list(table.rows())
     assert len(rows) == len(routed)  # a layer each
     x, scores = routed[0]["args"]["Input Dims"][:2]
     assert {(row["tokens"], row["experts"], row["calls"]) for row in rows} == {(x[0], scores[1], 1)}
     named = {"products_ns": r"bmm_", "routing_ns": r".*moe::dev::(?:routing|finalize)"}
     for part, pattern in named.items():
-        time = sum(each["dur"] for each in events(PREFILL, "kernel")
-                   if re.match(pattern, each["name"]))  # fmt: skip
+        time = sum(event["dur"] for event in events(PREFILL, "kernel")
+                   if re.match(pattern, event["name"]))  # fmt: skip
         assert table.total[part] == pytest.approx(time * 1000, rel=1e-3)
     # Neither tensors' values nor split sizes are recorded.
     assert all(row["imbalance"] is None for row in rows)

@@ -55,11 +55,11 @@ def agree(table: Table, at: int, tree: Stacks, row: int) -> None:
     """A row of a table has the numbers of a node."""
     for column, (measure, direction) in COLUMNS.items():
         expected = table.columns[column].at(at)
-        found = tree.inclusive(measure, direction)[row].item()
+        result = tree.inclusive(measure, direction)[row].item()
         if expected is None or (measure == "calls" and expected == 0):
-            assert found == -1 or math.isnan(found), column
+            assert result == -1 or math.isnan(result), column
         else:
-            assert found == pytest.approx(expected, rel=1e-9, abs=1e-6), column
+            assert result == pytest.approx(expected, rel=1e-9, abs=1e-6), column
 
 
 @every_tree
@@ -72,7 +72,7 @@ def test_a_node_is_its_own_and_its_children(path: str, kind: str) -> None:
                 inside = known(every.inclusive(measure, direction))
                 own = known(every.own(measure, direction))
                 np.testing.assert_allclose(inside, own + children_of(every, inside), atol=1e-3)
-            parts = sum(known(every.inclusive(measure, each)) for each in DIRECTIONS)
+            parts = sum(known(every.inclusive(measure, direction)) for direction in DIRECTIONS)
             np.testing.assert_allclose(known(every.inclusive(measure)), parts, atol=1e-3)
 
 
@@ -112,8 +112,8 @@ def test_lines_have_the_own_time_of_the_report(path: str) -> None:
     for at in range(table.n_rows):
         if table.columns["own_ns"].at(at) > 0:
             own[table.columns["frame"].at(at)] = table.columns["own_ns"].at(at)
-    found = tree.own("ns")
-    assert sorted(own.values()) == sorted(found[found > 0].tolist())
+    result = tree.own("ns")
+    assert sorted(own.values()) == sorted(result[result > 0].tolist())
 
 
 @every_trace
@@ -124,12 +124,12 @@ def test_operators_below_layers_have_the_numbers_of_the_summary(path: str) -> No
     table = opened.report("summary", by=["op"])
     tree = stacks(opened, "layers", leaves=("op",))
     kinds, names, time = tree.type.array(), tree.name.array(), tree.inclusive("ns")
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for row in np.flatnonzero(kinds == "op").tolist():
-        found[names[row]] = found.get(names[row], 0) + int(time[row])
+        result[names[row]] = result.get(names[row], 0) + int(time[row])
     both = zip(*(table.columns[name].array().tolist() for name in ("op", "gpu_ns")), strict=True)
     expected = {op: ns for op, ns in both if op is not None}
-    assert found == expected
+    assert result == expected
 
 
 def test_the_path_of_a_kernel_is_that_of_the_profile() -> None:
@@ -151,12 +151,12 @@ def test_the_path_of_a_kernel_is_that_of_the_profile() -> None:
 @every_trace
 def test_every_view_of_the_page_has_all_gpu_time(path: str) -> None:
     opened = profile(path, copies=True)
-    found = section(PageSource(opened))
+    result = section(PageSource(opened))
     if not len(opened):
-        assert found.missing == ["no GPU work in this capture: CPU time only"]
-        assert not found.charts
+        assert result.missing == ["no GPU work in this capture: CPU time only"]
+        assert not result.charts
         return
-    total, (chart,) = opened.report("summary").total, found.charts
+    total, (chart,) = opened.report("summary").total, result.charts
     views = chart.data["views"]
     assert len(views) >= 1
     for i, view in enumerate(views):
@@ -167,5 +167,5 @@ def test_every_view_of_the_page_has_all_gpu_time(path: str) -> None:
         assert arrays["name"].max() < len(view["names"])
     titles = [view["title"] for view in views]
     assert ("Operators" in titles) == ("Layers" not in titles)
-    _, table = found.tables[0]
+    _, table = result.tables[0]
     assert table["gpu_ns"][0] == max(table["gpu_ns"])

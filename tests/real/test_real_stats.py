@@ -23,12 +23,12 @@ every_export = pytest.mark.parametrize(
 
 def table(path: str, name: str, keys: Iterable[str]) -> Rows:
     """The rows of a table by the values of some columns: the values of the others."""
-    found = {}
+    result = {}
     for row in open_traces.profile(path, copies=True).report("stats", names=[name]).rows():
-        key = tuple(row.pop(each) for each in keys)
-        assert key not in found
-        found[key] = list(row.values())
-    return found
+        key = tuple(row.pop(key) for key in keys)
+        assert key not in result
+        result[key] = list(row.values())
+    return result
 
 
 def query(path: str, sql: str, *needed: str) -> list[tuple[Any, ...]]:
@@ -40,28 +40,28 @@ def query(path: str, sql: str, *needed: str) -> list[tuple[Any, ...]]:
 
 def groups(rows: Iterable[tuple[Any, ...]]) -> dict[tuple[Any, ...], list[int]]:
     """The last values of rows by the others."""
-    found = defaultdict(list)
+    result = defaultdict(list)
     for *key, value in rows:
-        found[tuple(key)].append(value)
-    return found
+        result[tuple(key)].append(value)
+    return result
 
 
 def spread(values: list[int], size: float = 1, decimals: int = 1) -> list[Any]:
     """Mean, median, least, largest, standard deviation of a sample."""
     numbers = [value / size for value in values] if size > 1 else values
     deviation = statistics.stdev(numbers) if len(values) > 1 else 0.0
-    found = [statistics.fmean(numbers), statistics.median(numbers), min(numbers), max(numbers)]
-    return [pytest.approx(each, abs=0.51 * 10**-decimals) for each in (*found, deviation)]
+    result = [statistics.fmean(numbers), statistics.median(numbers), min(numbers), max(numbers)]
+    return [pytest.approx(each, abs=0.51 * 10**-decimals) for each in (*result, deviation)]
 
 
 def times(rows: Iterable[tuple[Any, ...]]) -> Rows:
     by_key = groups(rows)
     total = sum(map(sum, by_key.values())) or 1
-    found = {}
+    result = {}
     for key, each in by_key.items():
         share = pytest.approx(100 * sum(each) / total, abs=0.051)
-        found[key] = [share, sum(each), len(each), *spread(each)]
-    return found
+        result[key] = [share, sum(each), len(each), *spread(each)]
+    return result
 
 
 @every_export
@@ -206,11 +206,11 @@ def test_projections(path: str) -> None:
         trace[key] = [first, last - first, len(each)]
         summary[name, style].append((last - first, until - begin, len(each)))
     keys = ["Name", "Style", "PID", "TID", "Orig Start (ns)", "Orig Duration (ns)"]
-    found = table(path, "nvtx_gpu_proj_trace", keys)
-    assert {key: row[:3] for key, row in found.items()} == trace
-    stacks = {row[5]: row[7] for row in found.values()}
-    children = Counter(row[6] for row in found.values())
-    for _, _, _, level, n_children, number, parent, stack in found.values():
+    result = table(path, "nvtx_gpu_proj_trace", keys)
+    assert {key: row[:3] for key, row in result.items()} == trace
+    stacks = {row[5]: row[7] for row in result.values()}
+    children = Counter(row[6] for row in result.values())
+    for _, _, _, level, n_children, number, parent, stack in result.values():
         assert stack == f"{stacks.get(parent, '')}:{number}"
         assert (level, n_children) == (stack.count(":") - 1, children[number])
     expected = {}
@@ -219,5 +219,5 @@ def test_projections(path: str) -> None:
         mean_work = pytest.approx(statistics.fmean(n_work), abs=0.051)
         expected[group] = [sum(projected), sum(original), len(each), *spread(projected)]
         expected[group] += [sum(n_work), mean_work]
-    found = table(path, "nvtx_gpu_proj_sum", ["Range", "Style"])
-    assert {key: row[:10] for key, row in found.items()} == expected
+    result = table(path, "nvtx_gpu_proj_sum", ["Range", "Style"])
+    assert {key: row[:10] for key, row in result.items()} == expected

@@ -27,7 +27,7 @@ def opened(path: str) -> tuple[Profile, StepTimelines, TimeWindow]:
     ends = [np.where(e.end == NEVER, e.start, e.end) for e in (p.api, p.ranges)]
     ends += [StepTimelines(p).recorded.end] if len(p) else []
     first, last = (
-        min(int(each.min()) for each in starts),
+        min(int(start.min()) for start in starts),
         max(int(e.max(initial=0)) for e in ends),
     )
     return p, StepTimelines(p), TimeWindow(first - 1, last + 1)
@@ -35,13 +35,13 @@ def opened(path: str) -> tuple[Profile, StepTimelines, TimeWindow]:
 
 def by_lane(timeline: StepTimeline, kind: str) -> dict[tuple[int, ...], list[tuple[int, int]]]:
     """(start, end) of the events by the numbers of their lane, sorted."""
-    found: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+    result: dict[tuple[int, ...], list[tuple[int, int]]] = {}
     for lane, own in zip(timeline.lanes, timeline.rows, strict=True):
         if lane.kind == kind:
             start, end = timeline.events.start[own], timeline.events.end[own]
             assert (np.diff(start) >= 0).all()
-            found[lane[1:]] = sorted(zip(start.tolist(), end.tolist(), strict=True))
-    return found
+            result[lane[1:]] = sorted(zip(start.tolist(), end.tolist(), strict=True))
+    return result
 
 
 @pytest.mark.parametrize("path", TRACES)
@@ -78,7 +78,7 @@ def test_calls_and_ranges_are_those_of_the_profile(path: str) -> None:
     end = np.where(ranges.end == NEVER, window.end, np.maximum(ranges.end, ranges.start))
     columns = ranges.pid, ranges.tid, ranges.level, ranges.start, end
     for row, (pid, tid, level, begin, until) in enumerate(
-        zip(*(each.tolist() for each in columns), strict=True)
+        zip(*(column.tolist() for column in columns), strict=True)
     ):
         if row < ranges.n_own and level < LEVELS:
             spans[pid, -1, -1, tid, level].append((begin, until))
@@ -94,20 +94,20 @@ def test_idle_time_is_that_of_the_report(path: str) -> None:
     if not len(p) or not timelines.recorded.has_host:
         pytest.skip("no GPU or no host side")
     timeline = timelines.between(window, ALL)
-    found = {
+    result = {
         (device, cause): ns
         for device in p.devices
         for cause, ns in sums(timeline, "idle", device=device).items()
     }
     wanted = {(row["device"], row["cause"]): row["ns"] for row in p.trim(":").idle().rows()}
-    assert found == {key: ns for key, ns in wanted.items() if ns}
+    assert result == {key: ns for key, ns in wanted.items() if ns}
 
 
 def sums(timeline: StepTimeline, kind: str, **fields: int) -> dict[str | None, int]:
-    found: dict[str | None, int] = defaultdict(int)
+    result: dict[str | None, int] = defaultdict(int)
     for row in rows(timeline, kind, **fields):
-        found[row.kind] += row.length
-    return found
+        result[row.kind] += row.length
+    return result
 
 
 @pytest.mark.parametrize("path", TRACES)
@@ -143,20 +143,20 @@ def first_launched(p: Profile, call: int) -> int:
     """The forward kernel that a range launched first on its thread."""
     ranges, begin, direction = p.ranges, p.column("launch_start").values, p.column("dir")
     inside = (begin >= ranges.start[call]) & (begin < ranges.end[call])
-    found = [
+    result = [
         (int(begin[row]), row)
         for row in np.flatnonzero(inside).tolist()
         if direction.at(row) == "fprop"
         and p.api.thread[p.api.of_kernel[row]] == ranges.thread[call]
     ]
-    return min(found)[1]
+    return min(result)[1]
 
 
 @pytest.mark.parametrize("path", TRACES)
 def test_choices_contain_what_overlaps_them(path: str) -> None:
     p, timelines, _ = opened(path)
     choices = timelines.choices()
-    titles = [each.title for each in choices]
+    titles = [choice.title for choice in choices]
     assert len(set(titles)) == len(titles)
     if not len(p):
         return
@@ -171,8 +171,8 @@ def test_choices_contain_what_overlaps_them(path: str) -> None:
     steps = p.find_steps()
     if steps.source != "none":
         lengths = np.sort(steps.gpu_length[steps.is_counted & (steps.gpu_length >= 0)])
-        slowest = next(each for each in choices if "slowest" in each.title and each.is_step)
-        median = next(each for each in choices if "median" in each.title and each.is_step)
+        slowest = next(choice for choice in choices if "slowest" in choice.title and choice.is_step)
+        median = next(choice for choice in choices if "median" in choice.title and choice.is_step)
         assert slowest.gpu.end - slowest.gpu.start == lengths[-1]
         assert median.gpu.end - median.gpu.start == lengths[(len(lengths) - 1) // 2]
 

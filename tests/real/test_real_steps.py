@@ -40,8 +40,8 @@ by_profiler = pytest.mark.parametrize(
 @lru_cache(maxsize=1)
 def events(path: str) -> list[dict[str, Any]]:
     text = gzip.decompress(real(path).read_bytes())
-    found = json.loads(text, strict=False, parse_float=Decimal)["traceEvents"]
-    return [event for event in found if event.get("ph") == "X"]
+    result = json.loads(text, strict=False, parse_float=Decimal)["traceEvents"]
+    return [event for event in result if event.get("ph") == "X"]
 
 
 def launched(path: str) -> list[tuple[Decimal, Decimal, str]]:
@@ -73,8 +73,8 @@ def test_kernels_belong_to_the_profiler_step_of_their_launch(path: str, numbers:
         expected.update(inside)
         assert len(inside) < 2
     profile = open_traces.profile(path)
-    found = profile.find_steps()
-    assert (found.source, found.number.tolist()) == ("ProfilerStep", list(numbers))
+    steps = profile.find_steps()
+    assert (steps.source, steps.number.tolist()) == ("ProfilerStep", list(numbers))
     step = profile.column("step").values
     assert Counter(step[step >= 0].tolist()) == expected
 
@@ -91,11 +91,11 @@ def test_kernels_belong_to_the_profiler_step_of_their_launch(path: str, numbers:
     ],
 )
 def test_repetition_finds_steps_of_equal_kernels(path: str, n: int) -> None:
-    found = open_traces.profile(path).find_steps("repetition")
-    assert (len(found), found.confidence) == (n, 1)
+    steps = open_traces.profile(path).find_steps("repetition")
+    assert (len(steps), steps.confidence) == (n, 1)
     kernels = launched(path)
     starts = [float(start * 1000) for start, _, _ in kernels]
-    cuts = [bisect.bisect_left(starts, start - 0.5) for start in found.start.tolist()]
+    cuts = [bisect.bisect_left(starts, start - 0.5) for start in steps.start.tolist()]
     parts = [kernels[a:b] for a, b in zip(cuts, [*cuts[1:], len(kernels)], strict=True)]
     assert cuts[0] == 0
     names = [Counter(name for _, _, name in part) for part in parts]
@@ -130,10 +130,10 @@ def test_without_two_profiler_steps_marks_precede_repetition(path: str, descript
     ],
 )
 def test_captures_without_equal_steps_are_one_step(path: str, reason: str) -> None:
-    found = open_traces.profile(path).trim(":").find_steps()
-    assert (found.source, len(found)) == ("none", 1)
-    assert reason in found.description
-    assert not found.of_kernel.any()
+    steps = open_traces.profile(path).trim(":").find_steps()
+    assert (steps.source, len(steps)) == ("none", 1)
+    assert reason in steps.description
+    assert not steps.of_kernel.any()
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_captures_without_equal_steps_are_one_step(path: str, reason: str) -> No
 )
 def test_an_anchor_divides_a_window_into_blocks(path: str, counted: int, wall: float) -> None:
     profile = open_traces.profile(path)
-    found = profile.find_steps("anchor:flash_fwd_kernel>5ms")
+    steps = profile.find_steps("anchor:flash_fwd_kernel>5ms")
     with open_read_only(real(path)) as export:
         rows = export.execute(
             "SELECT k.globalPid, r.start, s.value LIKE '%flash_fwd_kernel%'"
@@ -156,23 +156,23 @@ def test_an_anchor_divides_a_window_into_blocks(path: str, counted: int, wall: f
         for _, start, begins in sorted(row for row in rows if row[0] == process):
             block = start if begins else block
             expected[process >> 24 & 0xFFFFFF, block] += 1
-    rows_inside = found.of_kernel[found.of_kernel >= 0]
-    keys = list(zip(found.pid.tolist(), found.start.tolist(), strict=True))
+    rows_inside = steps.of_kernel[steps.of_kernel >= 0]
+    keys = list(zip(steps.pid.tolist(), steps.start.tolist(), strict=True))
     inside = Counter(keys[row] for row in rows_inside.tolist())
     assert inside == {key: n for key, n in expected.items() if key[1] >= 0}
-    for pid in np.unique(found.pid):
-        own = (found.pid == pid) & found.is_counted
+    for pid in np.unique(steps.pid):
+        own = (steps.pid == pid) & steps.is_counted
         assert np.count_nonzero(own) == counted
-        assert median(found.length[own].tolist()) / 1e6 == pytest.approx(wall, abs=0.25)
+        assert median(steps.length[own].tolist()) / 1e6 == pytest.approx(wall, abs=0.25)
 
 
 def test_the_time_per_step_is_that_of_the_tensorboard_plugin() -> None:
     """Kernels 98 589 us, copies 1915, memsets 89 a step; the ranges take 174.8 ms +- 5.7."""
     profile = open_traces.profile(R50, copies=True)
-    found, kernels = profile.find_steps(), profile.kernels
-    inside = found.of_kernel >= 0
+    result, kernels = profile.find_steps(), profile.kernels
+    inside = result.of_kernel >= 0
     per_step = {
-        kind: kernels["sil"][inside & (kernels["kind"] == kind)].sum() / len(found) / 1e3
+        kind: kernels["sil"][inside & (kernels["kind"] == kind)].sum() / len(result) / 1e3
         for kind in ("kernel", "memcpy", "memset")
     }
     assert {kind: round(time) for kind, time in per_step.items()} == {
@@ -180,21 +180,21 @@ def test_the_time_per_step_is_that_of_the_tensorboard_plugin() -> None:
         "memcpy": 1915,
         "memset": 89,
     }
-    ranges = (found.end - found.start) / 1e6
+    ranges = (result.end - result.start) / 1e6
     assert round(ranges.mean(), 1) == 174.8
     assert round(np.median(ranges), 1) == 176.3
     assert round(ranges.std(ddof=1), 1) == 5.7
     # On the GPU; no work before the first step is recorded.
-    assert found.is_counted.tolist() == [False, True, True, True, True, True]
-    assert found.mean / 1e6 == pytest.approx(175.52, abs=0.01)
+    assert result.is_counted.tolist() == [False, True, True, True, True, True]
+    assert result.mean / 1e6 == pytest.approx(175.52, abs=0.01)
 
 
 def test_lengths_on_the_gpu_do_not_depend_on_how_far_the_host_runs_ahead() -> None:
     """The host launches the first two steps in 35 and 72 ms; the GPU needs 96 ms for each."""
-    found = open_traces.profile("kineto/resnet_v100_2024_fwdbwd.json.gz").find_steps()
-    host = (found.end - found.start).tolist()
+    steps = open_traces.profile("kineto/resnet_v100_2024_fwdbwd.json.gz").find_steps()
+    host = (steps.end - steps.start).tolist()
     assert [round(each / 1e6) for each in host] == [35, 72, 96, 96, 96]
-    assert [round(each / 1e6) for each in found.gpu_length.tolist()] == [101, 96, 96, 96, 95]
+    assert [round(each / 1e6) for each in steps.gpu_length.tolist()] == [101, 96, 96, 96, 95]
 
 
 @pytest.mark.parametrize(
@@ -210,9 +210,9 @@ def test_lengths_on_the_gpu_do_not_depend_on_how_far_the_host_runs_ahead() -> No
 )
 def test_marks_of_torch_give_the_steps_of_the_profiler(path: str, source: str) -> None:
     profile = open_traces.profile(path)
-    expected, found = profile.find_steps("ProfilerStep"), profile.find_steps(source)
-    assert found.of_kernel.tolist() == expected.of_kernel.tolist()
-    assert found.gpu_length[1:].tolist() == expected.gpu_length[1:].tolist()
+    expected, result = profile.find_steps("ProfilerStep"), profile.find_steps(source)
+    assert result.of_kernel.tolist() == expected.of_kernel.tolist()
+    assert result.gpu_length[1:].tolist() == expected.gpu_length[1:].tolist()
 
 
 def test_a_data_loader_marks_all_iterations_of_an_inference() -> None:
@@ -230,7 +230,7 @@ def test_a_data_loader_marks_all_iterations_of_an_inference() -> None:
 
 def test_launches_of_an_unexpanded_graph_are_steps_on_request() -> None:
     profile = open_traces.profile("nsys/cudagraph_a100_nsys2024.sqlite")
-    found = profile.find_steps("graph")
-    assert found.description == "10 steps, each from a launch of the same CUDA graph"
+    steps = profile.find_steps("graph")
+    assert steps.description == "10 steps, each from a launch of the same CUDA graph"
     graphs = profile.kernels["kind"] == "graph"
-    assert found.of_kernel[graphs].tolist() == list(range(10))
+    assert steps.of_kernel[graphs].tolist() == list(range(10))

@@ -67,12 +67,12 @@ def test_rows_are_the_unions_of_the_file(path):
         for device, work in of_device.items()
         for i, window in enumerate(windows(path, work))
     )
-    found = rows_of(path)
-    assert len(found) == len(expected)
-    for row, (_, _, want) in zip(found, expected, strict=True):
+    result = rows_of(path)
+    assert len(result) == len(expected)
+    for row, (_, _, want) in zip(result, expected, strict=True):
         assert {key: row[key] for key in want} == want
-    assert [row["device"] for row in found] == [device for _, device, _ in expected]
-    for row in (row for row in found if row["wall_ns"] is not None):
+    assert [row["device"] for row in result] == [device for _, device, _ in expected]
+    for row in (row for row in result if row["wall_ns"] is not None):
         assert row["busy_ns"] + row["idle_ns"] == row["wall_ns"]
         exposed = row["exposed_communication_ns"] + row["exposed_copy_ns"]
         assert row["compute_ns"] + exposed + row["idle_ns"] == row["wall_ns"]

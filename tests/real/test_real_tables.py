@@ -70,10 +70,10 @@ def test_the_first_tables_have_the_sums_of_the_rows(path):
     for table in (open_traces.report(path, "summary"), open_traces.report(path, "overview")["ops"]):
         by = [heading.key for heading in table.headings if heading.key in KEYS]
         assert sums_of(table, by) == rows.sums(by)
-    found = open_traces.report(path, "overview")
+    result = open_traces.report(path, "overview")
     for name in ("layers", "lines"):
-        if found[name].n_rows:
-            assert int(np.sum(found[name]["gpu_ns"])) == rows.total
+        if result[name].n_rows:
+            assert int(np.sum(result[name]["gpu_ns"])) == rows.total
 
 
 @every_trace
@@ -88,9 +88,9 @@ def test_other_tables_have_the_sums_of_the_rows(path):
     is_copy = [row["kind"] in ("memcpy", "memset") for row in rows.rows]
     if any(is_copy):
         for name in ("range", "process", "step", "thread", "size_class"):
-            found = {row[name]: (row["copies"], row["time_ns"])
+            result = {row[name]: (row["copies"], row["time_ns"])
                      for row in trace.copies(by=name).rows()}  # fmt: skip
-            assert found == {key: sums for (key,), sums in rows.sums((name,), is_copy).items()}
+            assert result == {key: sums for (key,), sums in rows.sums((name,), is_copy).items()}
     time = defaultdict(int)
     for row, ns in zip(rows.rows, rows.time, strict=True):
         if row["kind"] == "kernel":
@@ -126,15 +126,15 @@ def test_trees_have_the_sums_of_the_rows(path):
     for kind in TREES:
         for leaf in ("launch", "thread", "kernel") if kind == "path" else ("range", "thread"):
             tree = stacks(trace, kind, (leaf,))
-            found = defaultdict(int)
+            result = defaultdict(int)
             own = tree.own("ns").tolist()
             for i, time in enumerate(own):
                 is_leaf = tree.type.at(i) == leaf
-                found[tree.name.at(i) if is_leaf else None] += time
+                result[tree.name.at(i) if is_leaf else None] += time
             expected = defaultdict(int)
             for (value,), (_, time) in rows.sums((leaf,)).items():
                 expected[None if value is None else str(value)] += time
-            assert {k: v for k, v in found.items() if v} == {
+            assert {k: v for k, v in result.items() if v} == {
                 k: v for k, v in expected.items() if v
             }, (kind, leaf)
 

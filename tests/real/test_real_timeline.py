@@ -153,4 +153,4 @@ def test_the_classes_of_calls() -> None:
     ):
         classes = open_traces.profile(path).api.call_class.array().tolist()
         assert len(classes) == n_calls
-        assert sum(each in ("sync", "alloc", "load") for each in classes) == blocking
+        assert sum(class_ in ("sync", "alloc", "load") for class_ in classes) == blocking

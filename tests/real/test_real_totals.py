@@ -63,17 +63,19 @@ def one_parse(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def said_by_the_file(path: str) -> dict[str, list[int]]:
     """Rows and ns of each kind of work, from SQL, json or a text search alone."""
-    found: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    result: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     if path.endswith(".json.gz"):
         for event in json_of(path)["traceEvents"]:
             kind = CATEGORIES.get(event.get("cat"))
             if event.get("ph") == "X" and kind:
-                found[kind][0] += 1
-                found[kind][1] += max(0, int(Fraction(event.get("dur", 0)) * 1000 + Fraction(1, 2)))
+                result[kind][0] += 1
+                result[kind][1] += max(
+                    0, int(Fraction(event.get("dur", 0)) * 1000 + Fraction(1, 2))
+                )
     elif path.endswith(".dict"):
         for duration in re.findall(r"^\{.*?'kDuration': (\d+)", real(path).read_text(), re.M):
-            found["kernel"][0] += 1
-            found["kernel"][1] += int(duration)
+            result["kernel"][0] += 1
+            result["kernel"][1] += int(duration)
     else:
         connection = open_read_only(real(path))
         names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master")]
@@ -82,9 +84,9 @@ def said_by_the_file(path: str) -> dict[str, list[int]]:
             if kind and table.startswith(CUPTI):
                 query = f"SELECT count(*), coalesce(sum(end - start), 0) FROM {table}"
                 for i, number in enumerate(connection.execute(query).fetchone()):
-                    found[kind][i] += number
+                    result[kind][i] += number
         connection.close()
-    return {kind: numbers for kind, numbers in found.items() if numbers[0]}
+    return {kind: numbers for kind, numbers in result.items() if numbers[0]}
 
 
 @every_trace
@@ -115,5 +117,5 @@ def test_what_is_written_has_as_many_rows_and_as_much_time(path):
     write_rows(opened.source.dict_line_columns(), "jsonl", lines)
     for written, key in ((report, "sil"), (lines, "kDuration")):
         durations = [json.loads(line)[key] for line in written.getvalue().splitlines()]
-        assert (len(durations), sum(each or 0 for each in durations)) == (n, time)
+        assert (len(durations), sum(duration or 0 for duration in durations)) == (n, time)
     assert "agree with the file" in opened.check()

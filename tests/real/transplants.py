@@ -18,7 +18,7 @@ def predictions(model: Model, with_host: bool) -> list[tuple[int, int, float]]:
     """
     rows = np.flatnonzero(model.is_counted)
     steps = model.rows[rows]
-    found = []
+    result = []
     for i, a in enumerate(steps.tolist()):
         for j, b in enumerate(steps.tolist()):
             same_process = model.steps.pid[a] == model.steps.pid[b]
@@ -28,8 +28,8 @@ def predictions(model: Model, with_host: bool) -> list[tuple[int, int, float]]:
             if all(_transplant(model, weights, a - k, b - k, with_host) for k in (1, 0)):
                 wall = model.run(weights).wall[rows[i]]
                 expected = model.wall[rows[j]]
-                found.append((a, b, float(wall - expected) / float(expected)))
-    return found
+                result.append((a, b, float(wall - expected) / float(expected)))
+    return result
 
 
 def _transplant(model: Model, weights: Weights, a: int, b: int, with_host: bool) -> bool:
@@ -75,11 +75,11 @@ def _host_nodes(model: Model, step: int) -> dict[int, np.ndarray]:
 
 def with_mean_lags(model: Model) -> Weights:
     """The same run with the mean latency of its class for each latency and gap."""
-    graph, found = model.graph, model.base.changed(lag=True)
-    for slot, lag in enumerate(found.lag):
+    graph, result = model.graph, model.base.changed(lag=True)
+    for slot, lag in enumerate(result.lag):
         for at_end in (0, 1):
             decides = (graph.kind == WORK) & (graph.slot == slot) & (graph.source[slot] > 1)
             decides &= graph.source[slot] % 2 == at_end
             if decides.any():
                 lag[decides] = round(float(lag[decides].mean()))
-    return found
+    return result

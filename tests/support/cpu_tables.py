@@ -47,27 +47,27 @@ def is_repeated(event):
 
 def of_operators(events):
     """The events without Python functions; torch counts these as operators otherwise."""
-    found = EventList(
-        [each for each in events if not each.is_python_function and not is_repeated(each)]
+    result = EventList(
+        [event for event in events if not event.is_python_function and not is_repeated(event)]
     )
-    for event in found:
+    for event in result:
         event.cpu_children, event.cpu_parent = [], None
-    found._build_tree()
-    return found
+    result._build_tree()
+    return result
 
 
 def table(averages):
     return [
         {
-            "name": each.key,
-            "shapes": str(each.input_shapes),
-            "calls": each.count,
-            "self": round(each.self_cpu_time_total * 1000),
-            "total": round(each.cpu_time_total * 1000),
-            "memory": each.cpu_memory_usage,
-            "self_memory": each.self_cpu_memory_usage,
+            "name": average.key,
+            "shapes": str(average.input_shapes),
+            "calls": average.count,
+            "self": round(average.self_cpu_time_total * 1000),
+            "total": round(average.cpu_time_total * 1000),
+            "memory": average.cpu_memory_usage,
+            "self_memory": average.self_cpu_memory_usage,
         }
-        for each in averages
+        for average in averages
     ]
 
 
@@ -79,15 +79,15 @@ def is_backward(event):
 
 def lines(events):
     """Calls and self time by the innermost line of this program; torch finds few of backward."""
-    found = {}
+    result = {}
     for event in events:
         if is_backward(event):
             continue
         own = [each for each in event.stack if each.startswith(f"{Path(__file__).name}(")]
-        row = found.setdefault(own[0] if own else None, [0, 0.0])
+        row = result.setdefault(own[0] if own else None, [0, 0.0])
         row[0] += 1
         row[1] += event.self_cpu_time_total
-    return [[line, calls, round(time * 1000)] for line, (calls, time) in found.items()]
+    return [[line, calls, round(time * 1000)] for line, (calls, time) in result.items()]
 
 
 OPTIONS = {

@@ -78,7 +78,7 @@ def formats(name: str) -> Iterator[list[str]]:
         elif action.dest == "width":
             yield [option, "150"]
         elif action.dest == "to":
-            yield from ([option, each] for each in FORMATS)
+            yield from ([option, format_] for format_ in FORMATS)
 
 
 def invocations(name: str, file: Path, folder: Path) -> Iterator[list[str]]:

@@ -22,7 +22,7 @@ def repeated(
     for attempt in range(ATTEMPTS):
         root = folder / str(attempt)
         root.mkdir()
-        found = run(root)
-        if CRASH not in errors(found):
+        result = run(root)
+        if CRASH not in errors(result):
             break
-    return root, found
+    return root, result

@@ -19,12 +19,12 @@ BASE = 0x7F0000000000
 
 def frames(*texts: str) -> list[dict[str, Any]]:
     """Frames from `FILE:LINE FUNCTION` texts, given outermost first, stored innermost first."""
-    found = []
+    result = []
     for text in reversed(texts):
         place, _, name = text.partition(" ")
         file, _, line = place.rpartition(":")
-        found.append({"filename": file, "line": int(line), "name": name})
-    return found
+        result.append({"filename": file, "line": int(line), "name": name})
+    return result
 
 
 class Snapshot:
@@ -67,7 +67,7 @@ class Snapshot:
                 "frames": []}  # fmt: skip
 
     def _new_segment(self, size: int, stack: Any) -> None:
-        address = BASE + sum(each["total_size"] for each in self.segments)
+        address = BASE + sum(segment["total_size"] for segment in self.segments)
         self.segments.append(
             {"device": self.device, "address": address, "total_size": size, "allocated_size": 0,
              "active_size": 0, "requested_size": 0, "stream": 0, "segment_type": "large",

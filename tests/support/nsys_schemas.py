@@ -124,16 +124,16 @@ def tables(schema: str) -> dict[str, list[Column]]:
     """Name -> columns of every table that an export of this schema may have."""
     if schema not in SCHEMAS:
         raise ValueError(f"schema is {schema!r}, expected one of {', '.join(SCHEMAS)}")
-    found = {}
+    result = {}
     for table, text in _TABLES.items():
         words = text.split()
         since = words.pop(0)[1:] if words[0].startswith("@") else SCHEMAS[0]
         if schema >= since:
             parts = (word.partition("@") for word in words)
-            found[table] = [_column(part[0]) for part in parts if schema >= part[2]]
+            result[table] = [_column(part[0]) for part in parts if schema >= part[2]]
     if schema >= "2024":
-        del found["EXPORT_META_DATA"]
-    return found
+        del result["EXPORT_META_DATA"]
+    return result
 
 
 @cache

@@ -50,17 +50,17 @@ def read_back(path: Path) -> list[ReadRange]:
     """
     trace = read_trace(path)
     assert trace.warnings == []
-    found = attribute(nest(trace)).attribution
+    result = attribute(nest(trace)).attribution
     # The first frame of a range is that of its start; crossing ranges have more.
-    _, frames = np.unique(found.frame_range, return_index=True)
+    _, frames = np.unique(result.frame_range, return_index=True)
     read: list[ReadRange] = []
     for row, frame in enumerate(frames.tolist()):
-        around = found.frame_parent[frame]
-        parent = read[found.frame_range[around]] if around >= 0 else None
+        around = result.frame_parent[frame]
+        parent = read[result.frame_range[around]] if around >= 0 else None
         thread, end = trace.ranges.thread[row], int(trace.ranges.end[row])
         read.append(
             ReadRange(
-                meaning=found.meanings[found.ranges.label[row]],
+                meaning=result.meanings[result.ranges.label[row]],
                 label=trace.labels[trace.ranges.label[row]],
                 seq=int(trace.ranges.seq[row]),
                 op_id=int(trace.ranges.op_id[row]),

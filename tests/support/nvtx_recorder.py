@@ -91,9 +91,9 @@ def record(
                 f"{program.name} ended with {result.returncode}, expected {status}:\n"
                 f"{result.stdout}{result.stderr}"
             )
-        found = logs.read(log)
-    lost = sum(log.lost for log in found)
+        actual = logs.read(log)
+    lost = sum(log.lost for log in actual)
     if lost:
         raise ProgramFailed(f"{lost} calls were not recorded:\n{result.stderr}")
-    path, stray = export.write(found, place / "recording.sqlite")
+    path, stray = export.write(actual, place / "recording.sqlite")
     return Recording(path, result.stdout, result.stderr, len(stray), kept)

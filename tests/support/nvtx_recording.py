@@ -89,9 +89,9 @@ class Recording:
     @cached_property
     def ranges(self) -> list[Range]:
         """All ranges, by start."""
-        found = [event for event in self._events if event.kind != "mark"]
-        _nest(event for event in found if not event.moved)
-        return found
+        _events = [event for event in self._events if event.kind != "mark"]
+        _nest(event for event in _events if not event.moved)
+        return _events
 
     @cached_property
     def marks(self) -> list[Range]:
@@ -106,11 +106,11 @@ class Recording:
     @property
     def forest(self) -> dict[tuple[int, int], list[Range]]:
         """(process, thread) -> its outermost ranges, without those that end on another thread."""
-        found: dict[tuple[int, int], list[Range]] = {}
+        result: dict[tuple[int, int], list[Range]] = {}
         for range_ in self.ranges:
             if range_.parent is None and not range_.moved:
-                found.setdefault((range_.process, range_.thread), []).append(range_)
-        return found
+                result.setdefault((range_.process, range_.thread), []).append(range_)
+        return result
 
     def trees(self) -> list[Any]:
         """The same as `Range.tree`s, all threads in order of their first range."""
@@ -122,8 +122,8 @@ class Recording:
 
     def one(self, text: str) -> Range:
         """The only range of this text."""
-        (found,) = [range_ for range_ in self.ranges if range_.text == text]
-        return found
+        (result,) = [range_ for range_ in self.ranges if range_.text == text]
+        return result
 
     @cached_property
     def domains(self) -> dict[int, str]:
@@ -137,12 +137,12 @@ class Recording:
             for row in self.rows
             if row["eventType"] == _CATEGORY
         }
-        found = []
+        result = []
         for row in self._select(_QUERY):
             kind, start, end, text, text_id, tid, end_tid, domain, number, *others = row
             category, color, payload = others
             if kind in _RANGES or kind == _MARK:
-                found.append(
+                result.append(
                     Range(
                         text=text,
                         start=start,
@@ -159,7 +159,7 @@ class Recording:
                         range_id=number,
                     )
                 )
-        return found
+        return result
 
     def _select(self, sql: str) -> list[sqlite3.Row]:
         with closing(sqlite3.connect(f"{self.path.as_uri()}?mode=ro", uri=True)) as connection:

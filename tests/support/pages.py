@@ -68,20 +68,22 @@ class Parsed(HTMLParser):
         for i, column in enumerate(data["columns"]):
             if f"numbers{i}" in arrays:
                 numbers = arrays[f"numbers{i}"].tolist()
-                columns[column["key"]] = [None if each != each else each for each in numbers]
+                columns[column["key"]] = [
+                    None if number != number else number for number in numbers
+                ]
             else:
                 texts = [*column["values"], None]
-                columns[column["key"]] = [texts[each] for each in arrays[f"ids{i}"].tolist()]
+                columns[column["key"]] = [texts[array] for array in arrays[f"ids{i}"].tolist()]
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def parsed(html: str) -> Parsed:
     """The elements of a page; fails if an element is not closed."""
-    found = Parsed()
-    found.feed(html)
-    found.close()
-    assert not found._open
-    return found
+    result = Parsed()
+    result.feed(html)
+    result.close()
+    assert not result._open
+    return result
 
 
 def unpacked(text: str) -> tuple[Any, dict[str, np.ndarray]]:

@@ -57,7 +57,7 @@ class PerfettoTrace:
     def on(self, word: str) -> list[Slice]:
         """The slices of the tracks whose path has a part that starts with a word."""
         wanted = {uuid for uuid in self.tracks if any(p.startswith(word) for p in self.path(uuid))}
-        return [each for each in self.slices if each.track in wanted]
+        return [slice_ for slice_ in self.slices if slice_.track in wanted]
 
 
 def read(path: Path) -> PerfettoTrace:
@@ -102,15 +102,15 @@ def _with_state(message: Any) -> Iterator[tuple[Any, dict[str, dict[int, str]], 
         if packet.HasField("trace_packet_defaults"):
             clock = packet.trace_packet_defaults.timestamp_clock_id
         if packet.HasField("clock_snapshot"):
-            times = {each.clock_id: each.timestamp for each in packet.clock_snapshot.clocks}
+            times = {clock.clock_id: clock.timestamp for clock in packet.clock_snapshot.clocks}
             assert clock is not None and 64 <= clock <= 127
             offset = times[schema.BUILTIN_CLOCK_BOOTTIME] - times[clock]
         for descriptor, values in packet.interned_data.ListFields():
-            for each in values:
+            for value in values:
                 known = texts[descriptor.name]
-                assert each.iid and each.iid not in known
-                text = each.str.decode() if hasattr(each, "str") else each.name
-                known[each.iid] = text
+                assert value.iid and value.iid not in known
+                text = value.str.decode() if hasattr(value, "str") else value.name
+                known[value.iid] = text
         yield packet, texts, offset
 
 
@@ -135,23 +135,23 @@ def _play(trace: PerfettoTrace, timed: list[tuple[int, Any, Any]]) -> None:
             assert event.type == Event.TYPE_COUNTER
             assert trace.tracks[event.track_uuid].HasField("counter")
             trace.counters[event.track_uuid].append((time, event.counter_value))
-    for each in trace.slices:
-        for flow in each.flow_ends:
-            trace.flows[flow].append(each)
+    for slice_ in trace.slices:
+        for flow in slice_.flow_ends:
+            trace.flows[flow].append(slice_)
 
 
 def _slice(event: Any, texts: dict[str, dict[int, str]], time: int) -> Slice:
     assert event.name_iid in texts["event_names"]
     (category,) = event.category_iids
     args: dict[str, Any] = {}
-    for each in event.debug_annotations:
-        name = texts["debug_annotation_names"][each.name_iid]
+    for debug_annotation in event.debug_annotations:
+        name = texts["debug_annotation_names"][debug_annotation.name_iid]
         assert name not in args
-        if each.HasField("string_value_iid"):
-            args[name] = texts["debug_annotation_string_values"][each.string_value_iid]
+        if debug_annotation.HasField("string_value_iid"):
+            args[name] = texts["debug_annotation_string_values"][debug_annotation.string_value_iid]
         else:
-            assert each.HasField("int_value")
-            args[name] = each.int_value
+            assert debug_annotation.HasField("int_value")
+            args[name] = debug_annotation.int_value
     return Slice(
         event.track_uuid,
         texts["event_names"][event.name_iid],

@@ -8,23 +8,23 @@ from fastprof.analysis.advice.savings import PlannedRun, base_of, savings
 
 def judged(facts: Facts) -> list[tuple[Rule, Finding]]:
     """All findings, of whatever size."""
-    found = []
+    result = []
     for rule in all_rules().values():
         try:
             facts.need_work()
-            found += [(rule, finding) for finding in rule.function(facts)]
+            result += [(rule, finding) for finding in rule.function(facts)]
         except CannotJudge:
             continue
-    return found
+    return result
 
 
 def claims(facts: Facts) -> dict[str, float]:
     """The largest claim of each rule, ns per step and GPU: idle time, and time of kernels."""
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for rule, finding in judged(facts):
         claim = sum(finding.idle_ns.values()) + finding.gpu_ns
-        found[rule.id] = max(claim, found.get(rule.id, 0.0))
-    return found
+        result[rule.id] = max(claim, result.get(rule.id, 0.0))
+    return result
 
 
 def saved_together(facts: Facts) -> tuple[float, float]:
@@ -35,6 +35,6 @@ def saved_together(facts: Facts) -> tuple[float, float]:
     base = base_of(facts)
     if base is None:
         return 0.0, 0.0
-    plan = [each for each in savings(facts, judged(facts), base, None) if each.is_timed]
+    plan = [saving for saving in savings(facts, judged(facts), base, None) if saving.is_timed]
     together = PlannedRun(facts, base, [each.finding for each in plan])
     return sum(each.ns for each in plan), together.saved(*range(len(plan)))

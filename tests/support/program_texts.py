@@ -18,11 +18,11 @@ TORCH_WORDS = re.compile(
 
 def all_texts(profile: fastprof.Profile) -> str:
     """All reports with their default options, info, and the texts of the page."""
-    found = [info_text(describe(profile))]
+    result = [info_text(describe(profile))]
     for name in all_reports():
         try:
-            found.append(profile.report(name).text(None))
+            result.append(profile.report(name).text(None))
         except FastprofError as error:
-            found.append(str(error))
+            result.append(str(error))
     page = re.sub(r"<(script|style).*?</\1>", "", page_of(profile).html, flags=re.DOTALL)
-    return "\n".join([*found, html.unescape(re.sub("<[^>]+>", "\n", page))])
+    return "\n".join([*result, html.unescape(re.sub("<[^>]+>", "\n", page))])

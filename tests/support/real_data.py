@@ -35,7 +35,9 @@ def traces(*patterns: str) -> list[str]:
     Where there are none, one name that no file has: the test is then skipped with the reason.
     """
     directory = data_dir()
-    files = [] if directory is None else [f for each in patterns for f in directory.glob(each)]
+    files = (
+        [] if directory is None else [f for pattern in patterns for f in directory.glob(pattern)]
+    )
     names = sorted(
         file.relative_to(directory).as_posix()
         for file in files
@@ -46,8 +48,8 @@ def traces(*patterns: str) -> list[str]:
 
 def trace_of(nodeid: str) -> str:
     """The real trace among the parameters of a test, by its id; "" without one."""
-    found = re.search(r"\[.*?((?:kineto|nsys|nvprof|pyprof|rocpd)/\w[\w.]*)", nodeid)
-    return found[1] if found else ""
+    match = re.search(r"\[.*?((?:kineto|nsys|nvprof|pyprof|rocpd)/\w[\w.]*)", nodeid)
+    return match[1] if match else ""
 
 
 def open_read_only(path: Path) -> sqlite3.Connection:

@@ -28,7 +28,7 @@ def value(found: Any) -> Any:
 
 def call(mod: str, op: str, args: Any, kwargs: Any) -> Call:
     named = [Arg(key, value(each)) for key, each in (kwargs or {}).items()]
-    return Call(mod, op, (*(Arg("", value(each)) for each in args), *named))
+    return Call(mod, op, (*(Arg("", value(arg)) for arg in args), *named))
 
 
 class _Functions(TorchFunctionMode):

@@ -39,10 +39,10 @@ def changed_runs(model: Model) -> Iterator[tuple[str, Weights, np.ndarray]]:
     stays = np.zeros(len(model.profile), bool)
     for name, change in _changes(model):
         try:
-            found = change(model, model.base)
+            result = change(model, model.base)
         except ReportError:  # what the change needs is not recorded
             continue
-        yield name, found[0] if isinstance(found, tuple) else found, stays
+        yield name, result[0] if isinstance(result, tuple) else result, stays
 
 
 def _changes(model: Model) -> Iterator[tuple[str, Callable[[Model, Weights], Any]]]:
@@ -138,10 +138,10 @@ def remaining_busy_ns(model: Model, weights: Weights, moved: np.ndarray) -> floa
 
 def _waits(model: Model, weights: Weights) -> np.ndarray:
     """[nodes] Of collectives, the wait for other ranks is part of their time."""
-    found = np.zeros(len(model.graph), np.int64)
+    zeros = np.zeros(len(model.graph), np.int64)
     nodes = model.graph.node_of_kernel[model.kernel_class == 1]
-    found[nodes] = weights.before[nodes]
-    return found
+    zeros[nodes] = weights.before[nodes]
+    return zeros
 
 
 def check_changes(model: Model) -> None:
@@ -160,11 +160,11 @@ def check_changes(model: Model) -> None:
 def check_table(profile: fastprof.Profile) -> None:
     """No part saves more than it takes; parts of the path add up; less has a reason."""
     table = profile.whatif()
-    step = sum(each["wall_ns"] * each["is_counted"] for each in table.facts["steps"])
-    step /= sum(each["is_counted"] for each in table.facts["steps"])
+    step = sum(step["wall_ns"] * step["is_counted"] for step in table.facts["steps"])
+    step /= sum(step["is_counted"] for step in table.facts["steps"])
     rows = list(table.rows())
     slack = 1 + len(profile)  # durations are rounded to ns
-    on_path = sum(each["path_ns"] for each in rows if each["key"] == "resource")
+    on_path = sum(row["path_ns"] for row in rows if row["key"] == "resource")
     assert on_path == pytest.approx(step, abs=len(rows))
     assert sum(table.facts["resources"].values()) == pytest.approx(step, abs=len(rows))
     on_path = table.facts["critical_path"]

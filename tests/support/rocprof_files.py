@@ -109,7 +109,7 @@ class RocprofFile:
                queue: int = 1, stream: int | None = 3, grid: tuple[int, int, int] = (512, 6, 1),
                block: tuple[int, int, int] = (256, 4, 1), shared: int = 64,
                tid: int = TID) -> RocprofFile:  # fmt: skip
-        known = [each["formatted_kernel_name"] for each in self.symbols]
+        known = [symbol["formatted_kernel_name"] for symbol in self.symbols]
         if name not in known:
             self.symbols.append({
                 "kernel_id": 10 + len(known), "kernel_name": f"_Z{len(name)}{name}.kd",

@@ -76,34 +76,34 @@ def random_scenario(seed: int) -> Scenario:
     n_ranks = rng.choice([8, 16]) if program != "ddp" else rng.choice([2, 4, 8])
     steps = rng.randint(4, 7)
     first_stage = range(n_ranks // 4) if program == "pipeline" else range(n_ranks)
-    found: list[Any] = []
+    result: list[Any] = []
     for _ in range(rng.choice([0, 1, 1, 1, 2])):
-        rank = rng.choice([rank for rank in range(n_ranks) if rank not in {f.rank for f in found}])
+        rank = rng.choice([rank for rank in range(n_ranks) if rank not in {f.rank for f in result}])
         kind = rng.choice(["data", "gpu", "rows", "calls", "host", "start"])
         if kind == "data":
             rank = rng.choice(list(first_stage))
             some = tuple(sorted(rng.sample(range(1, steps), rng.randint(1, steps - 1))))
             fault = faults.Data(rank=rank, ns=rng.randint(2, 9) * 1_000_000, steps=some)
-            found += [] if rank in {f.rank for f in found} else [fault]
+            result += [] if rank in {f.rank for f in result} else [fault]
         elif kind == "gpu":
-            found.append(faults.Gpu(rank=rank, factor=rng.uniform(1.1, 1.5)))
+            result.append(faults.Gpu(rank=rank, factor=rng.uniform(1.1, 1.5)))
         elif kind == "rows":
-            found.append(faults.Rows(rank=rank, factor=rng.uniform(1.3, 2.0)))
+            result.append(faults.Rows(rank=rank, factor=rng.uniform(1.3, 2.0)))
         elif kind == "calls":
-            found.append(faults.Calls(rank=rank))
+            result.append(faults.Calls(rank=rank))
         elif kind == "host":
-            found.append(faults.Host(rank=rank, ns=rng.randint(3, 8) * 1_000_000))
+            result.append(faults.Host(rank=rank, ns=rng.randint(3, 8) * 1_000_000))
         else:
-            found.append(faults.Start(rank=rank, ns=rng.randint(10, 30) * 1_000_000))
+            result.append(faults.Start(rank=rank, ns=rng.randint(10, 30) * 1_000_000))
     for rank in range(n_ranks):
         if rng.random() < 0.15:
             offset = int(rng.uniform(-2e9, 2e9))
-            found.append(faults.Clock(rank=rank, offset=offset, ppm=rng.uniform(-50, 50)))
+            result.append(faults.Clock(rank=rank, offset=offset, ppm=rng.uniform(-50, 50)))
     if rng.random() < 0.2:
-        found.append(faults.Window(rank=rng.randrange(n_ranks), first_instances=rng.randint(1, 3)))
+        result.append(faults.Window(rank=rng.randrange(n_ranks), first_instances=rng.randint(1, 3)))
     metadata = rng.choice(["full", "host", "names"] if program != "ddp" else
                           ["full", "host", "names", "none"])  # fmt: skip
-    return Scenario(seed, program, n_ranks, steps, metadata, tuple(found))
+    return Scenario(seed, program, n_ranks, steps, metadata, tuple(result))
 
 
 def read(directory: Path) -> Ranks:
@@ -126,8 +126,8 @@ def compare(run: Ranks, answer: truth.Truth) -> list[str]:
 
 def _of_matching(run: Ranks, answer: truth.Truth) -> list[str]:
     expected = sum(len(_recorded(instance)) > 1 for instance in answer.instances)
-    found = int(run.waits.is_shared.sum())
-    result = [] if found == expected else [f"{found} instances of {expected}"]
+    actual = int(run.waits.is_shared.sum())
+    result = [] if actual == expected else [f"{actual} instances of {expected}"]
     return result + [f"unmatched: {row}" for row in run.instances.unmatched[:2]]
 
 
@@ -219,18 +219,18 @@ def _of_causes(run: Ranks, answer: truth.Truth) -> list[str]:
         saves = float(np.mean(cause.saves_in[1:]))
         if saves > CLEAR * step:
             wanted[cause.rank, cause.cause] = saves
-    result, found = [], {}
+    result, actual = [], {}
     for row in run.findings:
         name = next((name for name, names in NAMES.items() if row.name in names), row.name)
         key = run.number(row.rank), name
-        found[key] = found.get(key, 0.0) + row.costs
+        actual[key] = actual.get(key, 0.0) + row.costs
     injected = {(cause.rank, cause.cause) for cause in answer.faults}
     for key, saves in wanted.items():
-        if key not in found:
+        if key not in actual:
             result.append(f"not found: {key}, saves {saves}")
-        elif saves is not None and abs(found[key] - saves) > EXACT * saves + ROUNDING * step:
-            result.append(f"{key} costs {found[key]:.0f} ns, not {saves:.0f}, of {step:.0f}")
-    for key, costs in found.items():
+        elif saves is not None and abs(actual[key] - saves) > EXACT * saves + ROUNDING * step:
+            result.append(f"{key} costs {actual[key]:.0f} ns, not {saves:.0f}, of {step:.0f}")
+    for key, costs in actual.items():
         if key not in injected:
             result.append(f"found but not injected: {key}, costs {costs:.0f} of {step:.0f}")
     return result
@@ -265,12 +265,12 @@ def main(arguments: Sequence[str]) -> None:
     for seed in range(first, last):
         directory = Path(tempfile.mkdtemp(prefix="fastprof-ranks-"))
         try:
-            found = problems(seed, directory, *arguments[2:])
+            result = problems(seed, directory, *arguments[2:])
         finally:
             shutil.rmtree(directory)
-        if found:
+        if result:
             n_bad += 1
-            print(seed, random_scenario(seed), *found, sep="\n   ", flush=True)
+            print(seed, random_scenario(seed), *result, sep="\n   ", flush=True)
     print(f"{n_bad} of {last - first} runs differ")
 
 

@@ -62,7 +62,7 @@ class Maker:
         if strict:
             types = ["INTEGER", "TEXT", "ANY", "INT", "BLOB"]
         columns = [f"c{i} {self.random.choice(types)}" for i in range(self.random.randint(1, 9))]
-        columns = [f"{each}{' NOT NULL' if chance() < 0.1 else ''}" for each in columns]
+        columns = [f"{column}{' NOT NULL' if chance() < 0.1 else ''}" for column in columns]
         options = ["STRICT"] if strict else []
         if self.unusual == "without rowid":
             columns.insert(self.random.randint(0, len(columns)), "k INTEGER PRIMARY KEY")

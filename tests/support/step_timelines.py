@@ -28,23 +28,25 @@ def name_of(timeline: StepTimeline, lane: Lane, what: int) -> str | None:
 
 def rows(timeline: StepTimeline, kind: str, **fields: int) -> list[Row]:
     """The events of the lanes of a kind, with start relative to the window."""
-    found = []
+    result = []
     for lane, own in zip(timeline.lanes, timeline.rows, strict=True):
         if lane.kind == kind and fields.items() <= lane._asdict().items():
-            events = [each[own].tolist() for each in timeline.events]
+            events = [event[own].tolist() for event in timeline.events]
             for start, end, _, _, what, _ in zip(*events, strict=True):
                 named = name_of(timeline, lane, what)
                 kinds = timeline.names[kind]["kind"]
-                found.append(Row(start - timeline.window.start, end - start, named, kinds.at(what)))
-    return found
+                result.append(
+                    Row(start - timeline.window.start, end - start, named, kinds.at(what))
+                )
+    return result
 
 
 def numbers(planes: npt.NDArray[np.uint8], n: int) -> Numbers:
     """Numbers of byte planes, as assets/timeline_data.js reads them."""
-    found = np.zeros(n, np.int64)
+    zeros = np.zeros(n, np.int64)
     for i, plane in enumerate(planes.reshape(-1, n)) if n else ():
-        found += plane.astype(np.int64) << (8 * i)
-    return found
+        zeros += plane.astype(np.int64) << (8 * i)
+    return zeros
 
 
 def read_back(data: dict[str, Any], arrays: dict[str, Any], i: int) -> dict[str, Any]:
@@ -80,8 +82,8 @@ def check_merged(merged: StepTimeline, exact: StepTimeline, most: int) -> None:
     assert merged.n_recorded == len(exact.events.start)
     assert (merged.pixel == 0) == (len(exact.events.start) <= most)
     for of_runs, of_events in zip(merged.rows, exact.rows, strict=True):
-        runs = LaneEvents._make(each[of_runs] for each in merged.events)
-        events = LaneEvents._make(each[of_events] for each in exact.events)
+        runs = LaneEvents._make(event[of_runs] for event in merged.events)
+        events = LaneEvents._make(event[of_events] for event in exact.events)
         first = np.cumsum(runs.counts) - runs.counts
         assert runs.counts.sum() == len(events.start)
         assert (runs.start == events.start[first]).all()
@@ -93,5 +95,5 @@ def check_merged(merged: StepTimeline, exact: StepTimeline, most: int) -> None:
         assert begins[gap >= max(merged.pixel, 1)].all() or not merged.pixel
         if not (gap < 0).any():
             assert runs.busy.sum() == (events.end - events.start).sum()
-    for found, wanted in zip(merged.sums, exact.sums, strict=True):
-        assert all(map(np.array_equal, found, wanted))
+    for result, wanted in zip(merged.sums, exact.sums, strict=True):
+        assert all(map(np.array_equal, result, wanted))

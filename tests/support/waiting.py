@@ -19,11 +19,11 @@ def wait_for(condition: Callable[[], Result], seconds: float = PATIENCE) -> Resu
         The condition is still false after so many seconds.
     """
     end = time.monotonic() + seconds
-    while not (found := condition()):
+    while not (result := condition()):
         if time.monotonic() > end:
             raise TimeoutError(f"{condition} is false after {seconds:.0f} s")
         time.sleep(0.005)
-    return found
+    return result
 
 
 def in_threads(*calls: Callable[[], object]) -> None:

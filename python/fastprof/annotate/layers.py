@@ -256,7 +256,7 @@ def _originals() -> dict[int, Any]:
 def _alive() -> Iterable[Any]:
     """All existing modules but torch.jit's, whose attributes cannot be set."""
     kinds = {subclass for subclass in subclasses(Module) if not issubclass(subclass, ScriptModule)}
-    return [each for each in gc.get_objects() if type(each) in kinds]
+    return [get_object for get_object in gc.get_objects() if type(get_object) in kinds]
 
 
 def _exchange(modules: Iterable[Any], by_id: Mapping[int, Any]) -> None:

@@ -90,8 +90,8 @@ def _annotate(on: ExitStack) -> None:
 
 
 def _remove(layers: list[Layers]) -> None:
-    for each in layers:
-        each.remove()
+    for layer in layers:
+        layer.remove()
 
 
 def _has_layer(module: Module) -> bool:

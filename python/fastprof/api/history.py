@@ -78,8 +78,8 @@ def open_history(
         The date is none, or no capture has the tag.
     """
     with uncollected():
-        found = history(store, since, tags)
-        return History(found.store, found.captures, found.notes)
+        result = history(store, since, tags)
+        return History(result.store, result.captures, result.notes)
 
 
 def _open_with_host(path: Path) -> ProfileData:
@@ -130,9 +130,9 @@ def add_capture(
 
     with uncollected():
         members = captures if isinstance(captures, list | tuple) else [captures]
-        for each in members:
-            if isinstance(each, ProfileData):
-                measured(each)
+        for member in members:
+            if isinstance(member, ProfileData):
+                measured(member)
         (side,) = sides_of([captures], steps, where, lambda path: measured(opened(path)))
         baseline = Baseline(side, steps, conditions_of(where), trim)
         return save(baseline, store, tags, of_profiles)

@@ -67,8 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
     if path is None and not to.is_text and sys.stdout is not None and sys.stdout.isatty():
         arguments.error(f"{to.name} is binary; give -o, such as -o net{to.suffix}")
     options = _options(arguments, to)
-    for each in arguments.ops:
-        load_file(each)
+    for op in arguments.ops:
+        load_file(op)
     if _is_run(arguments, to):
         return _write_run(arguments, path, options)
     if arguments.no_kernels:

@@ -106,7 +106,7 @@ def _answer(history: History, arguments: argparse.Namespace) -> tuple[Table, Pag
         table = history.table(arguments.figure, arguments.threshold)
         page = None if arguments.html is None else history.page(arguments.figure)
         return table, page
-    numbers = [each.id for each in history.captures]
+    numbers = [capture.id for capture in history.captures]
     if arguments.explain not in numbers[1:]:
         arguments.error(
             f"--explain {arguments.explain}: expected a capture with one before it, such as "

@@ -278,7 +278,9 @@ def _answer(directory: Path, facts: dict[str, Any], settings: Settings) -> None:
     for line in (*problems_of(facts["processes"], settings), *facts["causes"]):
         log(line)
     traces = traces_of(directory)
-    recordings = [each for process in facts["processes"] for each in process["recordings"]]
+    recordings = [
+        recording for process in facts["processes"] for recording in process["recordings"]
+    ]
     if settings.backend != "torch" and any(map(has_begun, recordings)) and not traces:
         log(no_trace(directory) if settings.backend == "roctx" else export_problem(directory))
     if not traces:

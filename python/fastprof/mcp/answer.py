@@ -148,7 +148,7 @@ def _text(table: Table, page: Page) -> str:
 def shortened(text: str) -> str:
     """The text in printable characters, at most LINES lines; a last line says what was cut."""
     lines = [printable(line) for line in text.rstrip().splitlines()]
-    lines = [each if len(each) <= _LONGEST else f"{each[:_LONGEST]}..." for each in lines]
+    lines = [line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..." for line in lines]
     if len(lines) > LINES:
         n_cut = len(lines) - LINES + 1
         lines = [*lines[: LINES - 1], f"... {n_cut} more lines: the structured content has more"]

@@ -59,11 +59,11 @@ def folder() -> Path:
 @cache
 def sections() -> tuple[Section, ...]:
     """All sections of all pages for users; a section ends where the next one begins."""
-    found = []
+    result = []
     for path in sorted(folder().glob("*.md")):
         if path.stem not in _OF_DEVELOPERS:
-            found += list(_sections(path.stem, path.read_text(encoding="utf-8")))
-    return tuple(found)
+            result += list(_sections(path.stem, path.read_text(encoding="utf-8")))
+    return tuple(result)
 
 
 def _sections(page: str, text: str) -> Iterator[Section]:
@@ -93,21 +93,21 @@ def guide(topic: str | None, offset: int = 0) -> Answer:
     """
     if topic is None:
         return _topics()
-    found = _ranked(topic)
+    result = _ranked(topic)
     entries = _terms(topic)
-    if not found and not entries:
+    if not result and not entries:
         pages = sorted({section.page for section in sections()})
         raise BadInputError(f"{unknown_name('topic', topic, pages)}; guide without one lists all")
-    others = [section.topic for section in found[1 : 1 + _MOST_OTHERS]]
+    others = [section.topic for section in result[1 : 1 + _MOST_OTHERS]]
     lines = [f"{what}: {text}" for what, text in entries]
-    body = found[0].text.splitlines() if found else []
+    body = result[0].text.splitlines() if result else []
     room = LINES - len(lines) - len(others) - 4
     shown = body[offset : offset + room]
     rest = len(body) - offset - len(shown)
     lines += [*shown, *([f"... {rest} more lines: offset={offset + len(shown)}"] * (rest > 0))]
     lines += ["", "see also:", *others] if others else []
     values = {
-        "topic": found[0].topic if found else topic,
+        "topic": result[0].topic if result else topic,
         "terms": [{"what": what, "text": text} for what, text in entries],
         "text": "\n".join(shown),
         "n_lines": len(body),

@@ -30,10 +30,10 @@ class AllowedFiles:
     """
 
     def __init__(self, directories: Sequence[str | os.PathLike[str]]) -> None:
-        for each in directories:
-            if not os.path.isdir(each):
-                raise BadInputError(f"{os.fsdecode(each)}: expected a directory of traces")
-        self.directories = [Path(os.path.realpath(each)) for each in directories]
+        for directory in directories:
+            if not os.path.isdir(directory):
+                raise BadInputError(f"{os.fsdecode(directory)}: expected a directory of traces")
+        self.directories = [Path(os.path.realpath(directory)) for directory in directories]
 
     def file(self, name: str) -> str:
         """The path of a trace that may be read.
@@ -80,16 +80,16 @@ class AllowedFiles:
 
         Directories with very many files are not searched to the end: then `is_complete` is false.
         """
-        found, n_visited = [], 0
+        result, n_visited = [], 0
         for path in self._below():
             n_visited += 1
             if n_visited > _MOST_VISITED:
                 break
             if path.name.endswith(_ENDINGS) and _may_be_trace(path):
-                found.append(path)
-        rows = [{"file": str(path), "bytes": path.stat().st_size} for path in found[:_MOST_LISTED]]
+                result.append(path)
+        rows = [{"file": str(path), "bytes": path.stat().st_size} for path in result[:_MOST_LISTED]]
         complete = n_visited <= _MOST_VISITED
-        return {"files": rows, "n_files": len(found), "is_complete": complete}
+        return {"files": rows, "n_files": len(result), "is_complete": complete}
 
     def _below(self) -> Iterator[Path]:
         for directory in self.directories:

@@ -51,13 +51,13 @@ def info(profiles: OpenProfiles, arguments: Arguments, work: Work) -> Answer:
 
 
 def _files(profiles: OpenProfiles) -> Answer:
-    found = profiles.files.listing()
-    lines = [f"{each['bytes']:>14,} bytes  {each['file']}" for each in found["files"]]
-    if found["n_files"] > len(lines):
-        lines.append(f"... {found['n_files'] - len(lines)} more files")
+    result = profiles.files.listing()
+    lines = [f"{file['bytes']:>14,} bytes  {file['file']}" for file in result["files"]]
+    if result["n_files"] > len(lines):
+        lines.append(f"... {result['n_files'] - len(lines)} more files")
     directories = list(map(str, profiles.files.directories))
-    head = f"{found['n_files']} traces below {', '.join(directories)}"
-    values = {**found, "directories": directories, "open": profiles.open_files()}
+    head = f"{result['n_files']} traces below {', '.join(directories)}"
+    values = {**result, "directories": directories, "open": profiles.open_files()}
     return Answer(values, shortened("\n".join([head, *lines])))
 
 
@@ -71,8 +71,8 @@ def compare(profiles: OpenProfiles, arguments: Arguments, work: Work) -> Answer:
     with profiles.using([path for side in sides for path in side], work) as opened:
         captures = opened[: len(sides[0])], opened[len(sides[0]) :]
         before, after = (side[0] if len(side) == 1 else side for side in captures)
-        found = diff(before, after, by, **options)
-        return of_table(found.table(), page_of(arguments), {"report": "diff"})
+        difference = diff(before, after, by, **options)
+        return of_table(difference.table(), page_of(arguments), {"report": "diff"})
 
 
 def ranks(profiles: OpenProfiles, arguments: Arguments, work: Work) -> Answer:

@@ -94,10 +94,10 @@ def of_object(properties: Mapping[str, Schema], *required: str) -> Schema:
 
 def of_options(report: Report) -> dict[str, Schema]:
     """The schemas of the options of a report by name, `step_range` and the like too."""
-    found: dict[str, Schema] = {}
+    result: dict[str, Schema] = {}
     for option in _options(report).values():
-        found[option.name] = {**_of_option(option), "description": option.about}
-    return found
+        result[option.name] = {**_of_option(option), "description": option.about}
+    return result
 
 
 def _options(report: Report) -> dict[str, Option]:

@@ -120,8 +120,8 @@ def _problem(tool: Tool, arguments: Mapping[str, Any]) -> str:
     for name in arguments:
         if name not in valid:
             return unknown_name(f"argument of {tool.name}", name, valid)
-    found = problem(tool.arguments, arguments)
-    return f"{tool.name}: {found}" if found else ""
+    result = problem(tool.arguments, arguments)
+    return f"{tool.name}: {result}" if result else ""
 
 
 def _result(

@@ -56,7 +56,9 @@ def build(
     sections : one is needed at a time
     links : to other pages, after these texts
     """
-    parts = [each if isinstance(each, Rendered) else rendered(each) for each in sections]
+    parts = [
+        section if isinstance(section, Rendered) else rendered(section) for section in sections
+    ]
     names = list(dict.fromkeys(chain(_FRAME, *(part.assets for part in parts))))
     styles = [asset(name) for name in names if name.endswith(".css")]
     scripts = [asset(name) for name in names if name.endswith(".js")]

@@ -86,12 +86,14 @@ def _card(changes: Sequence[Change]) -> Card:
 def _charts(
     data: HistoryData, figures: Sequence[str], changes: Sequence[Change]
 ) -> Iterator[Section]:
-    labels = [each.label() for each in data.captures]
+    labels = [capture.label() for capture in data.captures]
     places = {each.id: i for i, each in enumerate(data.captures)}
     for name, title, kinds in _SECTIONS:
         prefixes = tuple(f"{GROUPS[kind]}:" for kind in kinds)
         own = [
-            each for each in figures if (each.startswith(prefixes) if kinds else each in FIGURES)
+            figure
+            for figure in figures
+            if (figure.startswith(prefixes) if kinds else figure in FIGURES)
         ]
         if own and labels:
             charts = [_chart(data, each, labels, places, changes) for each in own]

@@ -87,8 +87,8 @@ def calls_of_lines(
             shown, costed, is_backward = _of_backward(columns, at, shown)
         else:
             costed = _product_inside(columns, int(row[at]), shown)
-        ids = [-1 if each.op is None else number.setdefault(each, len(number))
-               for each in (shown, costed)]  # fmt: skip
+        ids = [-1 if call.op is None else number.setdefault(call, len(number))
+               for call in (shown, costed)]  # fmt: skip
         of_chain[i] = (*ids, is_backward, is_backward and costed is shown)
     rows = of_chain[chain]
     call, work, backward_of, gradient = (np.ascontiguousarray(column) for column in rows.T)

@@ -111,9 +111,9 @@ def _artefacts(folders: Sequence[Path]) -> Compiled:
 
     results = [folder.read(path) for path in folders]
     return Compiled(
-        tuple(graph for each in results for graph in each.graphs),
-        tuple(again for each in results for again in each.recompilations),
-        tuple(end for each in results for end in each.breaks),
+        tuple(graph for result in results for graph in result.graphs),
+        tuple(again for result in results for again in result.recompilations),
+        tuple(end for result in results for end in result.breaks),
     )
 
 

@@ -100,7 +100,7 @@ class Store(Directory[Summary]):
         )
         properties["source"] = TraceFile(**properties["source"])
         properties["processes"] = [
-            Process(**_with_tuples(each)) for each in properties["processes"]
+            Process(**_with_tuples(process)) for process in properties["processes"]
         ]
         return Summary(groups=groups, **properties)
 

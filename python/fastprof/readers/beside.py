@@ -45,12 +45,12 @@ def compiled_beside(path: str | os.PathLike[str]) -> list[str]:
     Of several ranks, the structured logs of the trace's own; the whole folder if there are none.
     """
     trace = Path(os.fsdecode(path))
-    found = trace.parent / COMPILED
-    if not ((trace.parent / FACTS).is_file() and found.is_dir()):
+    result = trace.parent / COMPILED
+    if not ((trace.parent / FACTS).is_file() and result.is_dir()):
         return []
     rank = _RANK.search(trace.name)
-    own = sorted(found.glob(f"*_rank_{rank[1]}_*.log")) if rank else []
-    return [str(each) for each in own or [found]]
+    own = sorted(result.glob(f"*_rank_{rank[1]}_*.log")) if rank else []
+    return [str(each) for each in own or [result]]
 
 
 def facts_in(directory: str | os.PathLike[str]) -> dict[str, Any]:

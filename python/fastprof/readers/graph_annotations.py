@@ -74,8 +74,8 @@ def annotate(recording: Recording, pairs_of_node: dict[int, str]) -> None:
     recording.strings += pairs_of_node.values()
     own = configs.annotation
     of_node = [number.get(node, -1) if node > 0 else -1 for node in configs.graph_node.tolist()]
-    found = np.array(of_node, np.int32)
-    configs.annotation = found if own is None else np.where(own >= 0, own, found).astype(np.int32)
+    result = np.array(of_node, np.int32)
+    configs.annotation = result if own is None else np.where(own >= 0, own, result).astype(np.int32)
 
 
 def _json(data: bytes) -> Any:

@@ -73,7 +73,7 @@ def _trim_logs(folder: Path) -> None:
         return
     from fastprof.readers.inductor.structured_log import is_structured_log, kept_lines
 
-    for path in [each for each in folder.iterdir() if is_structured_log(each.name)]:
+    for path in [path for path in folder.iterdir() if is_structured_log(path.name)]:
         with suppress(OSError), output_file(path, is_own=True) as file:
             for line in kept_lines(path):
                 file.write(line)

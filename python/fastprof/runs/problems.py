@@ -100,8 +100,8 @@ def _incomplete(process: dict[str, Any], settings: Settings) -> list[str]:
     if settings.seconds is not None or process["by"] is None:
         return []
     return [
-        f"recorded {each['n_steps']} of {asked} steps: the program ended in step "
-        f"{each['first'] + each['n_steps']}"
-        for each in process["recordings"]
-        if each["n_steps"] < asked and not each.get("is_stopped")
+        f"recorded {recording['n_steps']} of {asked} steps: the program ended in step "
+        f"{recording['first'] + recording['n_steps']}"
+        for recording in process["recordings"]
+        if recording["n_steps"] < asked and not recording.get("is_stopped")
     ]

@@ -33,10 +33,10 @@ def headers() -> Path:
     """
     spec = importlib.util.find_spec("nvidia")
     places = [Path(place) for place in (spec and spec.submodule_search_locations) or ()]
-    found = [header for place in places for header in sorted(place.glob(f"*/include/{HEADER}"))]
-    if not found:
+    result = [header for place in places for header in sorted(place.glob(f"*/include/{HEADER}"))]
+    if not result:
         raise Unavailable(f"no {HEADER}: pip install nvidia-nvtx")
-    return found[0].parents[1]
+    return result[0].parents[1]
 
 
 @cache

@@ -104,10 +104,12 @@ def read(prefix: Path) -> list[Log]:
         path.name.removeprefix(f"{prefix.name}."): path.read_bytes()
         for path in sorted(prefix.parent.glob(f"{prefix.name}.*"))
     }
-    found = {name: _log(content) for name, content in contents.items() if content.startswith(MAGIC)}
-    for log in found.values():
-        log.parent = found.get(log.parent_name)
-    return list(found.values())
+    result = {
+        name: _log(content) for name, content in contents.items() if content.startswith(MAGIC)
+    }
+    for log in result.values():
+        log.parent = result.get(log.parent_name)
+    return list(result.values())
 
 
 def _log(content: bytes) -> Log:

@@ -32,37 +32,37 @@ CALLS = r"fastprof\._core\._hooks\.Wrapped\.__call__"
 
 def constructors(source: str) -> dict[str, str]:
     """`__init__` or `__cinit__` with its parameters, of the classes of a .pyx that have one."""
-    found = {}
+    result = {}
     for block in re.split(r"^(?=cdef class )", source, flags=re.MULTILINE)[1:]:
         name = re.match(r"cdef class (\w+)", block)[1]
         constructor = re.search(r"^    def (__c?init__)\(self(?:, )?(.*?)\):$", block, re.M | re.S)
         if constructor and not name.startswith("_"):
-            found[name] = constructor[1] + "(" + " ".join(constructor[2].split()) + ")"
-    return found
+            result[name] = constructor[1] + "(" + " ".join(constructor[2].split()) + ")"
+    return result
 
 
 def parameters(text: str) -> list[tuple[str, str | None]]:
     """Name and default of each parameter of `__cinit__(const int32_t[::1] x, str what="")`."""
     inner = text[text.index("(") + 1 : -1]
-    found = []
-    for each in filter(None, inner.split(", ")):
-        declared, _, default = each.removesuffix(" not None").partition("=")
+    result = []
+    for part in filter(None, inner.split(", ")):
+        declared, _, default = part.removesuffix(" not None").partition("=")
         value = ast.unparse(ast.parse(default, mode="eval")) if default else None
-        found.append((declared.split()[-1], value))
-    return found
+        result.append((declared.split()[-1], value))
+    return result
 
 
 def stub_parameters(stub: str) -> dict[str, list[tuple[str, str | None]]]:
     """The same of the `__init__` of the classes of a stub."""
-    found = {}
+    result = {}
     for kind in ast.walk(ast.parse(stub)):
         for method in kind.body if isinstance(kind, ast.ClassDef) else []:
             if isinstance(method, ast.FunctionDef) and method.name == "__init__":
-                names = [each.arg for each in method.args.args[1:]]
-                given = [ast.unparse(each) for each in method.args.defaults]
+                names = [arg.arg for arg in method.args.args[1:]]
+                given = [ast.unparse(default) for default in method.args.defaults]
                 defaults = [None] * (len(names) - len(given)) + given
-                found[kind.name] = list(zip(names, defaults, strict=True))
-    return found
+                result[kind.name] = list(zip(names, defaults, strict=True))
+    return result
 
 
 def stubtest(stubs: Path, tmp_path: Path) -> str:

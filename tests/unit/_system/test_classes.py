@@ -217,6 +217,6 @@ def test_named_tuples_are_those_of_the_standard_library() -> None:
 
 
 def test_no_method_is_compiled() -> None:
-    methods = [each for each in vars(Derived).values() if inspect.isfunction(each)]
+    methods = [var for var in vars(Derived).values() if inspect.isfunction(var)]
     assert len(methods) == 6
-    assert {each.__code__.co_filename for each in methods} == {classes.__file__}
+    assert {method.__code__.co_filename for method in methods} == {classes.__file__}

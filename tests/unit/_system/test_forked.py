@@ -35,14 +35,14 @@ def ran(text: str, *words: object, **variables: str) -> tuple[Any, str]:
 
 
 def test_the_function_runs_in_a_fork_that_sees_the_objects_of_now():
-    (same, found), _ = ran(
+    (same, result), _ = ran(
         "seen = [1]\n"
         "with ForkedCall(lambda: (os.getpid(), seen)) as forked:\n"
         "    seen.append(2)\n"
         "    pid, found = forked.result()\n"
         "print(json.dumps([pid == os.getpid(), found]))"
     )
-    assert (same, found) == (False, [1])
+    assert (same, result) == (False, [1])
 
 
 def test_what_the_fork_prints_comes_with_its_result():
@@ -62,22 +62,22 @@ def test_what_the_fork_prints_comes_with_its_result():
     ids=["an error", "an exit", "a kill", "no pickle"],
 )
 def test_a_fork_that_gives_no_result_is_replaced_by_a_call_here(elsewhere):
-    found, printed = ran(
+    result, printed = ran(
         "pid = os.getpid()\n"
         f"with ForkedCall(lambda: pid if os.getpid() == pid else ({elsewhere})) as forked:\n"
         "    print(json.dumps(forked.result() == pid))"
     )
-    assert (found, printed) == (True, "")
+    assert (result, printed) == (True, "")
 
 
 def test_a_process_with_threads_does_not_fork():
-    found, _ = ran(
+    result, _ = ran(
         "end = threading.Event(); thread = threading.Thread(target=end.wait); thread.start()\n"
         "with ForkedCall(os.getpid) as forked:\n"
         "    print(json.dumps(forked.result() == os.getpid()))\n"
         "end.set()"
     )
-    assert found is True
+    assert result is True
 
 
 def test_leaving_ends_the_fork():
@@ -135,9 +135,9 @@ def files(tmp_path: Path) -> list[Path]:
 def test_a_fork_measures_the_second_capture(files):
     (expected, both), printed = ran(DIFF, "here", *files)
     assert both == [*map(str, files)]
-    (found, first), printed_as_well = ran(DIFF, "fork", *files)
+    (result, first), printed_as_well = ran(DIFF, "fork", *files)
     assert first == both[:1]
-    assert (found, printed_as_well) == (expected, printed)
+    assert (result, printed_as_well) == (expected, printed)
     assert len(json.loads(expected)["rows"]) > 1
 
 
@@ -145,18 +145,18 @@ def test_a_fork_measures_the_second_capture(files):
 def test_errors_are_those_without_a_fork(files, missing):
     for each in missing:
         files[each].unlink()
-    (found, _), _ = ran(DIFF, "fork", *files)
-    assert found[0] == BadInputError.__name__
-    assert str(files[missing[0]]) in found[1]
+    (result, _), _ = ran(DIFF, "fork", *files)
+    assert result[0] == BadInputError.__name__
+    assert str(files[missing[0]]) in result[1]
 
 
 def test_small_captures_are_measured_here(files):
-    assert max(each.stat().st_size for each in files) < captures._LARGE
+    assert max(file.stat().st_size for file in files) < captures._LARGE
     (_, opened), _ = ran(DIFF, "here", *files)
     assert len(opened) == 2
 
 
 def test_captures_that_do_not_fit_in_memory_together_are_measured_in_turn(files):
-    largest = max(each.stat().st_size for each in files)
+    largest = max(file.stat().st_size for file in files)
     (_, opened), _ = ran(DIFF, "fork", *files, FASTPROF_MEMORY=str(6 * largest))
     assert len(opened) == 2

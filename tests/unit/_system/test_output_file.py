@@ -213,8 +213,8 @@ def test_the_library_does_not_export_over_the_capture(trace):
 @pytest.mark.parametrize("journal", ["DELETE", "WAL"])
 def test_reading_changes_nothing_beside_the_capture(journal, trace, tmp_path):
     execute(trace, f"PRAGMA journal_mode = {journal}")
-    for each in trace.parent.glob("net.sqlite-*"):
-        each.unlink()
+    for path in trace.parent.glob("net.sqlite-*"):
+        path.unlink()
     os.utime(trace, ns=(10**18, 10**18))
     before = state_of(trace.parent), os.stat(trace).st_mtime_ns
     for name in every_command.commands():
@@ -227,7 +227,7 @@ def test_reading_changes_nothing_beside_the_capture(journal, trace, tmp_path):
 # Where outputs go.
 
 
-@pytest.mark.parametrize("to", [each for each in FORMATS if each != "pstats"])
+@pytest.mark.parametrize("to", [format_ for format_ in FORMATS if format_ != "pstats"])
 def test_a_pipe_is_written_into(to, trace, tmp_path):
     pipe, got = tmp_path / "pipe", []
     os.mkfifo(pipe)
@@ -380,9 +380,9 @@ def writes(tree: ast.AST) -> bool:
             continue
         called = ast.unparse(node.func)
         if called in ("open", "io.open", "gzip.open", "os.fdopen"):
-            words = [*node.args, *(each.value for each in node.keywords)]
+            words = [*node.args, *(keyword.value for keyword in node.keywords)]
             modes = {f"{a}{b}" for a in "wxa" for b in ("", "b", "t", "+")}
-            if any(ast.unparse(each).strip("'\"") in modes for each in words[1:2]):
+            if any(ast.unparse(word).strip("'\"") in modes for word in words[1:2]):
                 return True
         if called in MOVES or called.endswith((".write_text", ".write_bytes")):
             return True
@@ -390,10 +390,10 @@ def writes(tree: ast.AST) -> bool:
 
 
 def test_no_other_module_opens_files_for_writing():
-    found = {
+    result = {
         str(path.relative_to(PACKAGE))
         for path in PACKAGE.rglob("*.py")
         if writes(ast.parse(path.read_text()))
     }
     read_only = {"readers/sqlite/database.py", "ranks/work.py"}  # mode=ro; a pipe
-    assert found - read_only == set(OTHERS)
+    assert result - read_only == set(OTHERS)

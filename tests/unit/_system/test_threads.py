@@ -47,9 +47,9 @@ def test_threads_that_need_the_same_value_compute_it_once():
         return measured.sum
 
     with ThreadPoolExecutor(n) as pool:
-        found = pool.map(read, range(n))
+        result = pool.map(read, range(n))
         assert measured.second == 2
-        assert list(found) == [3] * n
+        assert list(result) == [3] * n
     assert sorted(measured.calls) == ["first", "second", "sum"]
 
 
@@ -136,7 +136,7 @@ def test_a_second_thread_runs_functions_in_order():
             second.submit(lambda i: ran.append((i, threading.current_thread().name)), i)
             for i in range(50)
         ]
-        assert [each.result() for each in tasks] == [None] * 50
+        assert [task.result() for task in tasks] == [None] * 50
     assert [number for number, _ in ran] == list(range(50))
     assert len({name for _, name in ran}) == 1
     assert {name for _, name in ran} != {threading.current_thread().name}

@@ -19,9 +19,9 @@ Event = dict[str, Any]
 def with_gpu(recorded: Path, out: Path, kernel_us: float) -> Path:
     """Write the recording as if each operator took `kernel_us` of GPU time."""
     trace = json.loads(recorded.read_text(encoding="utf-8"))
-    host = [each for each in trace["traceEvents"] if each.get("cat") in CATEGORIES]
+    host = [event for event in trace["traceEvents"] if event.get("cat") in CATEGORIES]
     operators = sorted(
-        (each for each in host if each["cat"] == "cpu_op"), key=lambda each: each["ts"]
+        (event for event in host if event["cat"] == "cpu_op"), key=lambda each: each["ts"]
     )
     inner = [
         each
@@ -31,10 +31,10 @@ def with_gpu(recorded: Path, out: Path, kernel_us: float) -> Path:
     gpu = _Gpu(kernel_us)
     for each in inner:
         gpu.run(each)
-    for each in host:
-        end = gpu.moved(each["ts"] + each["dur"])
-        each["ts"] = gpu.moved(each["ts"])
-        each["dur"] = end - each["ts"]
+    for event in host:
+        end = gpu.moved(event["ts"] + event["dur"])
+        event["ts"] = gpu.moved(event["ts"])
+        event["dur"] = end - event["ts"]
     trace["traceEvents"] += gpu.events
     out.write_text(json.dumps(trace), encoding="utf-8")
     return out
@@ -76,7 +76,7 @@ class _Gpu:
         self, category: str, name: str, start: float, end: float, owner: Event, tid: Any,
         linked: bool = True,
     ) -> None:  # fmt: skip
-        numbers = [each["args"]["correlation"] for each in self.events[-1:]]
+        numbers = [event["args"]["correlation"] for event in self.events[-1:]]
         number = (numbers or [0])[0] + (category == "cuda_runtime" or not linked)
         self.events.append(
             {

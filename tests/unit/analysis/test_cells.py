@@ -39,8 +39,8 @@ def agree(profile: fastprof.Profile, cells: ReportCells) -> None:
     assert (np.diff(cells.first) > 0).all()
     assert cells.kernels.tolist() == np.bincount(of_kernel).tolist()
     for name in sorted(OF_CELLS.intersection(profile.names)):
-        found, expected = cells.column(name).array(), profile.column(name).array()
-        assert found[of_kernel].tolist() == expected.tolist(), name
+        result, expected = cells.column(name).array(), profile.column(name).array()
+        assert result[of_kernel].tolist() == expected.tolist(), name
     for name in SUMS:
         sums = [0] * len(cells)
         values = profile.column(name).array().tolist()
@@ -60,8 +60,8 @@ def test_cells_of_dict_lines_agree_too(of_dict: fastprof.Profile) -> None:
 @pytest.mark.parametrize("name", sorted(KEY_NAMES))
 def test_kernels_of_a_cell_agree_in_each_key(name: str, profile: fastprof.Profile) -> None:
     cells = cells_of(profile, [name])
-    found = key_of(cells, name).array()[cells.of_kernel]
-    assert found.tolist() == key_of(profile, name).array().tolist()
+    result = key_of(cells, name).array()[cells.of_kernel]
+    assert result.tolist() == key_of(profile, name).array().tolist()
     agree(profile, cells)
 
 
@@ -86,8 +86,8 @@ def test_finer_cells_keep_their_keys(profile: fastprof.Profile) -> None:
     cells = cells_of(profile, ["range"])
     finer = cells.refined([key_of(profile, "step").ids])
     assert len(finer) > len(cells)
-    found = key_of(finer, "range").array()[finer.of_kernel]
-    assert found.tolist() == key_of(profile, "range").array().tolist()
+    result = key_of(finer, "range").array()[finer.of_kernel]
+    assert result.tolist() == key_of(profile, "range").array().tolist()
 
 
 def test_conditions_refine_cells_too(profile: fastprof.Profile) -> None:
@@ -120,6 +120,6 @@ class Counted:
 
 
 def test_a_property_of_two_threads_is_computed_once() -> None:
-    counted, found = Counted(), []
-    in_threads(*[lambda: found.append(counted.number)] * 2)
-    assert found == [1, 1] and counted.computed == 1
+    counted, result = Counted(), []
+    in_threads(*[lambda: result.append(counted.number)] * 2)
+    assert result == [1, 1] and counted.computed == 1

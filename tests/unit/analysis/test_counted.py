@@ -56,8 +56,8 @@ def test_a_time_per_step_is_that_of_one_gpu(processes, n_gpus, tmp_path):
         row = rows[4 * n_gpus * 50_000]
         assert row["step_ns"] == pytest.approx(50_000)
         assert row["step_share"] == pytest.approx(50 / 80)
-        assert sum(each["step_ns"] for each in rows.values()) <= STEP
-        header = next(each.header for each in table.headings if each.key == "gpu_ns")
+        assert sum(row["step_ns"] for row in rows.values()) <= STEP
+        header = next(heading.header for heading in table.headings if heading.key == "gpu_ns")
         assert header == ("gpu" if n_gpus == 1 else f"{n_gpus} GPUs")
     exposed = [row["step_exposed_ns"] for row in profile.overlap().rows()]
     assert sum(exposed) == pytest.approx(50_000)
@@ -95,7 +95,7 @@ def test_shares_are_of_the_time_beside_them(tmp_path):
         assert note in table.notes
     assert note in profile.overview().text()
     assert note not in profile.report("summary", where="kernel=sgemm").notes
-    shown = [each.key for each in profile.summary("kernel").headings if each.in_text]
+    shown = [heading.key for heading in profile.summary("kernel").headings if heading.in_text]
     assert "step_share" in shown and "share" not in shown
 
 

@@ -19,31 +19,31 @@ def two_gpus(path: Path) -> fastprof.Profile:
 
 
 def test_work_has_the_kind_of_its_class(tmp_path: Path) -> None:
-    found = work_of_device(two_gpus(tmp_path / "two.json"))
-    assert list(found) == [0, 1]
-    assert found[0].rows.tolist() == [0, 2, 3, 4]
-    assert found[0].kind.tolist() == [COMPUTE, COMMUNICATION, COPY, COPY]
-    assert found[0].start.tolist() == [100, 150, 300, 400]
-    assert found[0].end.tolist() == [200, 260, 310, 450]
-    assert [each.tolist() for each in found.parts.spans] == [[100, 120], [450, 130]]
-    assert (found[1].rows.tolist(), found[1].end.tolist()) == ([1], [130])
+    result = work_of_device(two_gpus(tmp_path / "two.json"))
+    assert list(result) == [0, 1]
+    assert result[0].rows.tolist() == [0, 2, 3, 4]
+    assert result[0].kind.tolist() == [COMPUTE, COMMUNICATION, COPY, COPY]
+    assert result[0].start.tolist() == [100, 150, 300, 400]
+    assert result[0].end.tolist() == [200, 260, 310, 450]
+    assert [span.tolist() for span in result.parts.spans] == [[100, 120], [450, 130]]
+    assert (result[1].rows.tolist(), result[1].end.tolist()) == ([1], [130])
 
 
 def test_gaps_name_the_kernels_around_them(tmp_path: Path) -> None:
-    found = work_of_device(two_gpus(tmp_path / "two.json")).parts.gaps()
-    assert [each.tolist() for each in found] == [[260, 310], [300, 400], [2, 3], [3, 4]]
+    gaps = work_of_device(two_gpus(tmp_path / "two.json")).parts.gaps()
+    assert [gap.tolist() for gap in gaps] == [[260, 310], [300, 400], [2, 3], [3, 4]]
 
 
 def test_windows_may_overlap_and_have_any_order(tmp_path: Path) -> None:
     work = work_of_device(two_gpus(tmp_path / "two.json")).parts
-    found = work.ns_by_kinds(np.array([0, 0]), (np.array([280, 0]), np.array([420, 280])))
-    assert found.tolist() == [[110, 0, 0, 0, 30, 0, 0, 0], [120, 50, 60, 50, 0, 0, 0, 0]]
+    ns_by_kinds = work.ns_by_kinds(np.array([0, 0]), (np.array([280, 0]), np.array([420, 280])))
+    assert ns_by_kinds.tolist() == [[110, 0, 0, 0, 30, 0, 0, 0], [120, 50, 60, 50, 0, 0, 0, 0]]
 
 
 def test_rows_select_work(tmp_path: Path) -> None:
     profile = two_gpus(tmp_path / "two.json")
-    found = work_of_device(profile, profile.column("stream").values == 8)
-    assert {device: work.rows.tolist() for device, work in found.items()} == {0: [2]}
+    result = work_of_device(profile, profile.column("stream").values == 8)
+    assert {device: work.rows.tolist() for device, work in result.items()} == {0: [2]}
 
 
 def test_work_without_a_gpu_number_is_that_of_gpu_minus_1(tmp_path: Path) -> None:

@@ -51,7 +51,11 @@ def test_steps_are_stacked_to_their_length(pyplot, profile):
 def test_a_circle_is_a_row_of_the_roofline(pyplot, profile):
     axes = profile.plot.roofline(by="op")
     table = profile.roofline(by="op")
-    drawn = {tuple(point) for each in axes.collections for point in each.get_offsets().tolist()}
+    drawn = {
+        tuple(point)
+        for collection in axes.collections
+        for point in collection.get_offsets().tolist()
+    }
     known = [
         (row["intensity"], row["flop_per_s"])
         for row in table.rows()
@@ -68,14 +72,14 @@ def test_a_bar_is_a_kernel_of_the_step(pyplot, profile):
     axes = profile.plot.timeline(step=1)
     widths = sum(
         path.vertices[:, 0].max() - path.vertices[:, 0].min()
-        for each in axes.collections
-        for path in each.get_paths()
+        for collection in axes.collections
+        for path in collection.get_paths()
     )
-    (row,) = (each for each in profile.steps().rows() if each["step"] == 1)
+    (row,) = (row for row in profile.steps().rows() if row["step"] == 1)
     assert axes.get_xlim() == (0, row["wall_ns"] / 1e6)
     # One stream: the lengths of the bars are the busy time.
     assert widths == pytest.approx(row["busy_ns"] / 1e6, rel=1e-6)
-    assert [each.get_text() for each in axes.get_yticklabels()] == ["stream 7"]
+    assert [get_yticklabel.get_text() for get_yticklabel in axes.get_yticklabels()] == ["stream 7"]
     pyplot.close("all")
 
 
@@ -86,7 +90,7 @@ def test_the_peak_of_memory_is_marked(pyplot, with_memory):
     assert reserved.get_ydata().tolist() == [8.0, 8.0, 8.0]
     assert (peak.get_xdata()[0], peak.get_ydata()[0]) == (allocated.get_xdata()[1], 6.0)
     assert axes.get_ylabel() == "bytes (MB)"
-    assert [each.get_text() for each in axes.texts][-1] == "peak 6 MB"
+    assert [text.get_text() for text in axes.texts][-1] == "peak 6 MB"
     pyplot.close("all")
 
 
@@ -131,7 +135,7 @@ def test_the_extra_is_named_without_matplotlib(name, profile, monkeypatch):
             raise ImportError(module)
         return real_import(module, *arguments, **others)
 
-    for module in [each for each in sys.modules if each.partition(".")[0] == "matplotlib"]:
+    for module in [module for module in sys.modules if module.partition(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setattr(builtins, "__import__", without)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
@@ -151,5 +155,5 @@ def test_a_long_step_has_fewer_bars_than_kernels(pyplot, tmp_path):
     generate(tmp_path / "net.sqlite", 30_000, 1)
     profile = fastprof.open(tmp_path / "net.sqlite", copies=True)
     axes = profile.plot.timeline(steps="none")
-    assert sum(len(each.get_paths()) for each in axes.collections) < 20_000
+    assert sum(len(collection.get_paths()) for collection in axes.collections) < 20_000
     pyplot.close("all")

@@ -92,10 +92,10 @@ def test_info_says_by_how_much_recording_stretched_a_step(tmp_path):
 
 def test_a_replay_starts_from_the_unrecorded_step(tmp_path):
     profile = training(tmp_path, **measured(1_400_000))
-    found = profile.report("whatif", scale="host:0.5")
-    assert found.facts["without_recorder_ns"] == pytest.approx(1_400_000, rel=0.005)
-    rows = {row["name"]: row for row in found.rows()}
-    assert rows["without the recorder"]["wall_ns"] == found.facts["without_recorder_ns"]
+    result = profile.report("whatif", scale="host:0.5")
+    assert result.facts["without_recorder_ns"] == pytest.approx(1_400_000, rel=0.005)
+    rows = {row["name"]: row for row in result.rows()}
+    assert rows["without the recorder"]["wall_ns"] == result.facts["without_recorder_ns"]
     # Changes save of the unrecorded step: half of its host time, not of the recorded one.
     half = rows["scale host:0.5"]
     assert half["wall_ns"] + half["saved_ns"] == pytest.approx(1_400_000, rel=0.005)
@@ -103,7 +103,7 @@ def test_a_replay_starts_from_the_unrecorded_step(tmp_path):
     assert half["saved_ns"] < 0.75 * next(
         row["saved_ns"] for row in as_recorded if row["name"] == "scale host:0.5"
     )
-    assert found.facts["host_factor"] == pytest.approx(0.7, abs=0.03)
+    assert result.facts["host_factor"] == pytest.approx(0.7, abs=0.03)
 
 
 def test_savings_are_parts_of_a_step_without_the_recorder(tmp_path):
@@ -188,9 +188,9 @@ def test_findings_on_the_host_state_both_values(tmp_path):
     assert "without the recorder" not in evidence(training(tmp_path, frames=0))
     # Of 2 ms, 1.8 ms are idle, the last 0.1 ms in calls and their latency: of the recorder's
     # 0.6 ms, Python has 1.7 / 1.8.
-    found = evidence(training(tmp_path, **measured(1_400_000)))
-    assert "1.7 ms idle per step" in found
-    assert "without the recorder 1.133 ms" in found and "estimate" not in found
+    result = evidence(training(tmp_path, **measured(1_400_000)))
+    assert "1.7 ms idle per step" in result
+    assert "without the recorder 1.133 ms" in result and "estimate" not in result
     estimated = evidence(training(tmp_path))
     assert "1.7 ms idle per step" in estimated and "(estimate)" in estimated
 
@@ -202,12 +202,12 @@ def evidence(profile: Profile) -> str:
 
 def test_the_estimate_counts_the_events_before_each_late_launch(tmp_path):
     profile = training(tmp_path)
-    found = recorder_time(profile, profile.find_steps())
-    assert found is not None and not found.is_measured
+    result = recorder_time(profile, profile.find_steps())
+    assert result is not None and not result.is_measured
     least = LAUNCHES * ((FRAMES + 1) * FUNCTION + OPERATOR)
-    assert sum(found.least.values()) == pytest.approx(least, rel=0.02)
-    assert sum(found.most.values()) == pytest.approx(MOST * least, rel=0.02)
-    assert found.least["host-bound"] > 0.9 * least  # the rest is in calls and their latency
+    assert sum(result.least.values()) == pytest.approx(least, rel=0.02)
+    assert sum(result.most.values()) == pytest.approx(MOST * least, rel=0.02)
+    assert result.least["host-bound"] > 0.9 * least  # the rest is in calls and their latency
 
 
 def test_shapes_and_stacks_cost_more_and_no_more_than_the_wait(tmp_path):
@@ -220,8 +220,8 @@ def test_shapes_and_stacks_cost_more_and_no_more_than_the_wait(tmp_path):
     # Kernels take nearly all of the time: what is saved is at most what is idle.
     busy = training(tmp_path, kernel=EVERY - 2 * US, name="busy.json")
     idle = {row["cause"]: row["ns"] / STEPS for row in busy.report("idle").rows()}
-    found = recorder_time(busy, busy.find_steps())
-    assert sum(found.most.values()) <= 1.25 * sum(idle.values())  # the first gap has no step
+    result = recorder_time(busy, busy.find_steps())
+    assert sum(result.most.values()) <= 1.25 * sum(idle.values())  # the first gap has no step
 
 
 def test_a_host_that_ran_ahead_tells_nothing(tmp_path):
@@ -267,7 +267,7 @@ def test_facts_beside_a_trace_of_nsys(tmp_path):
     assert fastprof.open(path).about.unrecorded is None
     recordings = [[{"unrecorded": {"steps": 4, "median_ns": ns}}] for ns in (10, 20, 40)]
     recordings += [[], [{"path": None}]]
-    facts = {"processes": [{"recordings": each} for each in recordings]}
+    facts = {"processes": [{"recordings": recording} for recording in recordings]}
     (tmp_path / "run.json").write_text(json.dumps(facts))
     assert fastprof.open(path).about.unrecorded == Unrecorded(4, 20)
     (tmp_path / "other.sqlite").write_bytes(path.read_bytes())
@@ -286,10 +286,10 @@ def test_steps_of_a_real_loop_are_measured_and_calibrate_its_replay(tmp_path):
     assert before is not None and before.steps == 6  # the later half of 12
     lengths = [row["wall_ns"] for row in profile.steps().rows() if row["is_counted"]]
     assert before.median_ns < statistics.median(lengths)  # 4000 calls a step are recorded
-    found = profile.report("whatif")
-    if found.facts["host_factor"] is not None:  # a busy machine may stretch the steps tenfold
-        assert found.facts["host_factor"] < 0.9
-    assert any("recorded with call stacks" in line for line in found.lead)
+    result = profile.report("whatif")
+    if result.facts["host_factor"] is not None:  # a busy machine may stretch the steps tenfold
+        assert result.facts["host_factor"] < 0.9
+    assert any("recorded with call stacks" in line for line in result.lead)
     assert "without the recorder" in evidence(profile)
 
 

@@ -91,12 +91,12 @@ def outcome(call: Call) -> list[Any]:
     try:
         result = call.function(*given[0], **given[1])
         returned = tree_flatten(result)[0]
-        found = ["returns", *(described(each, leaves) for each in returned)]
+        actual = ["returns", *(described(each, leaves) for each in returned)]
         if call.differentiable:
-            found += ["gradients", *map(described, gradients(returned, leaves))]
+            actual += ["gradients", *map(described, gradients(returned, leaves))]
     except Exception as error:
-        found = [refusal(error)]
-    return [*found, "leaves", *map(described, leaves)]
+        actual = [refusal(error)]
+    return [*actual, "leaves", *map(described, leaves)]
 
 
 def copied(value: Any) -> Any:
@@ -108,11 +108,11 @@ def copied(value: Any) -> Any:
 
 def gradients(returned: list[Any], leaves: list[Any]) -> list[Any]:
     outputs = [each for each in returned if isinstance(each, torch.Tensor) and each.requires_grad]
-    inputs = [each for each in leaves if isinstance(each, torch.Tensor) and each.is_leaf]
+    inputs = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.is_leaf]
     inputs = [each for each in inputs if each.requires_grad]
     if not outputs or not inputs:
         return []
-    ones = [torch.ones_like(each) for each in outputs]
+    ones = [torch.ones_like(output) for output in outputs]
     return list(torch.autograd.grad(outputs, inputs, ones, allow_unused=True))
 
 
@@ -136,10 +136,10 @@ def main() -> None:
     fastprof.init()
     for mode in MODES:
         with listening(mode) as heard:
-            found = [outcome(call) for call in made]
+            result = [outcome(call) for call in made]
         ranges[mode] = len(heard.texts())
         nested.append(heard.is_nested())
-        for call, before, after in zip(made, expected, found, strict=True):
+        for call, before, after in zip(made, expected, result, strict=True):
             if before != after and not UNDEFINED.match(call.title):
                 differ.append(
                     f"{call.title}, {mode}: {str(before)[:300]} became {str(after)[:300]}"

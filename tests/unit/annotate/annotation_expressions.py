@@ -27,7 +27,7 @@ import torch
 
 def _listed(text: str) -> list[str]:
     """Expressions between semicolons."""
-    return [each.strip() for each in text.split(";") if each.strip()]
+    return [part.strip() for part in text.split(";") if part.strip()]
 
 
 MAKERS = _listed("""
@@ -143,7 +143,7 @@ def told(expression: str) -> str:
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         try:
-            globals_ = {each.__name__: each for each in MODULES} | {"np": np} | names()
+            globals_ = {module.__name__: module for module in MODULES} | {"np": np} | names()
             exec(f"value = {expression}", globals_)
             text = f"{type(globals_['value'])} {globals_['value']!r}"
         except Exception as error:
@@ -175,14 +175,14 @@ def filled_slots(kind: type) -> dict[str, bool | int]:
     """The filled slots of a type, and its flags."""
     words = 4 + len(FIELDS)
     held = (ctypes.c_size_t * words).from_address(id(kind))[4:]
-    found: dict[str, bool | int] = {}
+    result: dict[str, bool | int] = {}
     for name, word in zip(FIELDS, held, strict=True):
         if name in PARTS:
             part = (ctypes.c_size_t * PARTS[name]).from_address(word) if word else ()
-            found |= {f"{name}[{i}]": bool(each) for i, each in enumerate(part)}
+            result |= {f"{name}[{i}]": bool(each) for i, each in enumerate(part)}
         elif name not in _SKIPPED:
-            found[name] = word & ~VALID_VERSION_TAG if name == "flags" else bool(word)
-    return found
+            result[name] = word & ~VALID_VERSION_TAG if name == "flags" else bool(word)
+    return result
 
 
 def main() -> None:
@@ -196,16 +196,16 @@ def main() -> None:
             fastprof.uninit()
     if situation == "profiled":
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-            found = {each: told(each) for each in expressions()}
+            result = {expression: told(expression) for expression in expressions()}
         # Not key_averages, which takes 4 s.
         events = profile.profiler.kineto_results.events()
-        assert any("'op': '__getitem__'" in each.name() for each in events)
+        assert any("'op': '__getitem__'" in event.name() for event in events)
     else:
-        found = {each: told(each) for each in expressions()}
+        result = {expression: told(expression) for expression in expressions()}
     assert situation != "never" or "fastprof" not in sys.modules
     kinds = (torch._C.TensorBase, torch.Tensor, torch.nn.Parameter, Before, type(names()["late"]))
     slots = {kind.__name__: filled_slots(kind) for kind in kinds}
-    json.dump({"expressions": found, "slots": slots}, sys.stdout)
+    json.dump({"expressions": result, "slots": slots}, sys.stdout)
 
 
 if __name__ == "__main__":

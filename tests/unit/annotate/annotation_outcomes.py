@@ -20,14 +20,14 @@ ADDRESS = re.compile(r"0x[0-9a-f]+")
 def outcomes(program: Callable[[], Any]) -> list[Any]:
     """The results of a program: without annotation, then with it and each kind of listener."""
     fastprof.uninit()
-    found = [_outcome(program)]
+    result = [_outcome(program)]
     with fastprof.init():
         for mode in MODES:
             with listening(mode) as heard:
-                found.append(_outcome(program))
+                result.append(_outcome(program))
             assert heard.is_nested(), mode
             assert heard.texts() or mode == MODES[0], mode
-    return found
+    return result
 
 
 def _outcome(program: Callable[[], Any]) -> Any:

@@ -51,8 +51,8 @@ def main() -> int:
         ops = random.Random(arguments.seed).sample(ops, arguments.ops)
     dtypes = arguments.dtypes and [getattr(torch, name) for name in arguments.dtypes.split(",")]
     differences = swept(ops[part - 1 :: parts], dtypes)
-    for each in differences[:100]:
-        print(each)
+    for difference in differences[:100]:
+        print(difference)
     return 1 if differences else 0
 
 
@@ -69,26 +69,26 @@ def swept(ops: list[Any], dtypes: list[torch.dtype] | None) -> list[str]:
     plain = outcomes(ops, dtypes)
     again = outcomes(ops, dtypes)
     fixed = {key for key in plain if plain[key] == again.get(key)}
-    found = []
+    result = []
     with fastprof.init():
         passes = {"with annotation": outcomes(ops, dtypes)}
         with listening(TOOL) as heard:
             passes["while a tool listens"] = outcomes(ops, dtypes)
         if not heard.is_nested() or not heard.texts():
-            found.append("ranges are not nested, or there are none")
+            result.append("ranges are not nested, or there are none")
     passes["after uninit"] = outcomes(ops, dtypes)
     for name, told in passes.items():
-        found += [f"{name}: {key}" for key in sorted(fixed) if told.get(key) != plain[key]]
-        found += [f"{name}, only: {key}" for key in sorted(told.keys() - plain.keys())]
+        result += [f"{name}: {key}" for key in sorted(fixed) if told.get(key) != plain[key]]
+        result += [f"{name}, only: {key}" for key in sorted(told.keys() - plain.keys())]
     ways = Counter(key.partition(":")[0] for key in fixed)
     print(f"{len(ops)} operators, {len(fixed)} outcomes compared: {dict(sorted(ways.items()))}")
     print(f"{len(plain) - len(fixed)} that are not the same twice are left out")
-    return found
+    return result
 
 
 def outcomes(ops: list[Any], dtypes: list[torch.dtype] | None) -> dict[str, str]:
     """A digest of each outcome, by form, operator, type and number of the sample."""
-    found = {}
+    result = {}
     for op in ops:
         for dtype in sorted(op.supported_dtypes("cpu"), key=str):
             if dtypes and dtype not in dtypes:
@@ -96,10 +96,10 @@ def outcomes(ops: list[Any], dtypes: list[torch.dtype] | None) -> dict[str, str]
             for number, sample in enumerate(samples(op, dtype)):
                 for way, run in ways(op, sample, dtype):
                     key = f"{way}: {op.name} {op.variant_test_name} {dtype} {number}"
-                    found[key] = digest(run)
+                    result[key] = digest(run)
         for number, run in enumerate(errors(op)):
-            found[f"error: {op.name} {op.variant_test_name} {number}"] = digest(run)
-    return found
+            result[f"error: {op.name} {op.variant_test_name} {number}"] = digest(run)
+    return result
 
 
 def samples(op: Any, dtype: torch.dtype) -> list[Any]:
@@ -119,7 +119,7 @@ def errors(op: Any) -> Iterator[Callable[[], Any]]:
     if op.error_inputs_func is None:
         return
     try:
-        wrong = [each.sample_input for each in op.error_inputs("cpu")]
+        wrong = [error_input.sample_input for error_input in op.error_inputs("cpu")]
     except Exception:
         return
     for sample in wrong:
@@ -138,7 +138,7 @@ def ways(op: Any, sample: Any, dtype: torch.dtype) -> Iterator[tuple[str, Callab
     if op.inplace_variant is not None:
         copies = lambda: tree_map(copied, args)  # noqa: E731
         yield "in place", lambda: op.inplace_variant(*copies(), **kwargs)
-    differentiable = any(is_tracked(each) for each in tree_leaves(args))
+    differentiable = any(is_tracked(tree_leaf) for tree_leaf in tree_leaves(args))
     if differentiable:
         yield "backward", lambda: gradients(op, args, kwargs)
     if differentiable and op.supports_forward_ad:
@@ -166,9 +166,9 @@ def is_tracked(value: Any) -> bool:
 
 
 def gradients(op: Any, args: Any, kwargs: Any) -> Any:
-    leaves = [each for each in tree_leaves((args, kwargs)) if is_tracked(each)]
-    results = [each for each in tree_leaves(op(*args, **kwargs)) if is_tracked(each)]
-    total = sum(each.abs().sum() for each in results)
+    leaves = [tree_leaf for tree_leaf in tree_leaves((args, kwargs)) if is_tracked(tree_leaf)]
+    results = [tree_leaf for tree_leaf in tree_leaves(op(*args, **kwargs)) if is_tracked(tree_leaf)]
+    total = sum(result.abs().sum() for result in results)
     return torch.autograd.grad(total, leaves, allow_unused=True)
 
 
@@ -181,8 +181,8 @@ def derivatives(op: Any, args: Any, kwargs: Any) -> Any:
             return forward_ad.make_dual(value.detach(), torch.ones_like(value))
 
         results = tree_leaves(op(*tree_map(dual, args), **tree_map(dual, kwargs)))
-        tensors = [each for each in results if isinstance(each, torch.Tensor)]
-        return [tuple(forward_ad.unpack_dual(each)) for each in tensors]
+        tensors = [result for result in results if isinstance(result, torch.Tensor)]
+        return [tuple(forward_ad.unpack_dual(tensor)) for tensor in tensors]
 
 
 def faked(op: Any, args: Any, kwargs: Any) -> Any:

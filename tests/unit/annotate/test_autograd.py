@@ -186,7 +186,7 @@ def forward_mode():
 
 @program
 def optimizers_of_all_kinds():
-    found = []
+    result = []
     for kind, options in (
         (torch.optim.SGD, {"momentum": 0.9}),
         (torch.optim.Adam, {"foreach": True}),
@@ -208,23 +208,23 @@ def optimizers_of_all_kinds():
         for _ in range(2):
             loss = optimizer.step(closure)
             scheduler.step()
-        found.append((loss, x.detach(), [*optimizer.state_dict()], scheduler.get_last_lr()))
-    return found
+        result.append((loss, x.detach(), [*optimizer.state_dict()], scheduler.get_last_lr()))
+    return result
 
 
 @program
 def recurrent_networks():
-    found = []
+    result = []
     for kind in (nn.RNN, nn.LSTM, nn.GRU, nn.RNNCell, nn.LSTMCell, nn.GRUCell):
         model = kind(4, 3)
         x = data()
         y = model(x)
         y = y[0] if isinstance(y, tuple) else y
         y.sum().backward()
-        found.append((y, x.grad))
+        result.append((y, x.grad))
     packed = nn.utils.rnn.pack_sequence([torch.ones(2, 4), torch.ones(1, 4)])
-    found.append(nn.LSTM(4, 3)(packed)[0].data)
-    return found
+    result.append(nn.LSTM(4, 3)(packed)[0].data)
+    return result
 
 
 @program

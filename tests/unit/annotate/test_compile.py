@@ -218,9 +218,9 @@ def test_parts_of_a_compiled_model_have_their_own_names_where_the_compiler_is_of
     model = nn.Sequential(Block(), nn.ReLU())
     fastprof.annotate_layers(compiled := torch.compile(model, backend="eager"))
     with torch.compiler.set_stance("force_eager"):
-        found = layers(compiled)
+        result = layers(compiled)
     names = [name for name, _ in model.named_modules() if name]
-    assert found == ["Sequential", *names] and names == ["0", "0.linear", "0.relu", "1"]
+    assert result == ["Sequential", *names] and names == ["0", "0.linear", "0.relu", "1"]
 
 
 def test_exported_programs_are_the_same():
@@ -294,7 +294,7 @@ def test_convolutions_are_fused_with_their_norms():
     fastprof.init()
     model = Plain().eval()
     fused = fuse(model)
-    assert not any(isinstance(each, nn.BatchNorm1d) for each in fused.modules())
+    assert not any(isinstance(module, nn.BatchNorm1d) for module in fused.modules())
     torch.testing.assert_close(fused(X[None]), model(X[None]))
 
 

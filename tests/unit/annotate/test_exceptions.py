@@ -35,8 +35,8 @@ REFUSED = {
 
 def frames(error):
     """The frames of a traceback below the test's, as (file, function, line)."""
-    found = traceback.extract_tb(error.__traceback__)[1:]
-    return [(frame.filename, frame.name, frame.lineno) for frame in found]
+    result = traceback.extract_tb(error.__traceback__)[1:]
+    return [(frame.filename, frame.name, frame.lineno) for frame in result]
 
 
 @pytest.mark.parametrize("title", REFUSED)

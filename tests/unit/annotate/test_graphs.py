@@ -144,12 +144,12 @@ def test_nodes_have_the_innermost_module_and_the_direction(runtime):
         y.sum().backward()
     nodes = marked(runtime)
     assert nodes[0] == ("add", None, "")
-    forward = [each for each in nodes if each[2] == FORWARD]
+    forward = [node for node in nodes if node[2] == FORWARD]
     assert [(name, module) for name, module, _ in forward if name in ("addmm", "tanh", "mul")] == [
         ("addmm", "0.fc"), ("tanh", "0"), ("mul", "0"),
         ("addmm", "1.fc"), ("tanh", "1"), ("mul", "1"),
     ]  # fmt: skip
-    backward = [each for each in nodes if each[2] == BACKWARD]
+    backward = [node for node in nodes if node[2] == BACKWARD]
     assert [(name, module) for name, module, _ in backward if name in ("mm", "tanh_backward")] == [
         ("tanh_backward", "1"), ("mm", "1.fc"), ("mm", "1.fc"),
         ("tanh_backward", "0"), ("mm", "0.fc"),

@@ -195,7 +195,10 @@ def copies(model):
 def held(model):
     """The functions in a model, unwrapped."""
     functions = [getattr(model, "activation", None)]
-    return [each.__wrapped__ if isinstance(each, Wrapped) else each for each in functions]
+    return [
+        function.__wrapped__ if isinstance(function, Wrapped) else function
+        for function in functions
+    ]
 
 
 @pytest.mark.parametrize("title", MODELS)

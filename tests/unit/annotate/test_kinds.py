@@ -149,14 +149,14 @@ def lazy_modules():
 
 @program
 def wrappers_by_dispatch():
-    found = []
+    result = []
     for policy in (None, "sizes"):
         Wrapper.log.clear()
         x = Wrapper(torch.ones(2, 3), policy)
         y = functional.relu(torch.add(x, 1) @ torch.ones(3, 2)).sum()
         # Sizes computed in Python are requested: this cannot be detected beforehand.
-        found += [y.held, [each for each in Wrapper.log if not (policy and "sym_size" in each)]]
-    return found
+        result += [y.held, [each for each in Wrapper.log if not (policy and "sym_size" in each)]]
+    return result
 
 
 @program
@@ -190,8 +190,8 @@ def dispatched_operators():
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_tensors_of_all_kinds_compute_the_same(name):
     plain, *annotated = outcomes(PROGRAMS[name])
-    for found in annotated:
-        assert found == plain
+    for result in annotated:
+        assert result == plain
     assert "Error" not in str(plain[0]), plain
 
 

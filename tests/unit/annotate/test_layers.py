@@ -59,7 +59,7 @@ def test_layers_have_their_qualified_names_and_end_with_remove():
     with listening(TOOL) as heard:
         net(X)
     assert layers(heard) == []
-    assert not any(each._forward_hooks or each._forward_pre_hooks for each in net.modules())
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in net.modules())
 
 
 def test_a_name_for_the_model_stands_before_those_of_its_parts(heard):

@@ -74,10 +74,10 @@ def test_no_range_is_left_open_and_none_is_closed_twice(lenet):
 
 def test_every_call_of_the_step_has_its_ranges(lenet):
     _, read, told = lenet
-    found = [range_ for range_ in outermost(read) if in_forward(range_)]
+    result = [range_ for range_ in outermost(read) if in_forward(range_)]
     seen = [
         [call.op, [list(tensor.shape) for tensor in tensors([arg.value for arg in call.args])]]
-        for call in (each.meaning.call for each in found)
+        for call in (each.meaning.call for each in result)
     ]
     assert seen == [call for call in told["calls"] if call[0] not in ("size", "dim")]
     assert [op for op, _ in seen][:3] == ["conv2d", "relu", "max_pool2d"]
@@ -89,7 +89,7 @@ def test_backward_the_optimizer_and_the_loader_have_theirs(lenet):
     assert ("Tensor", "backward") in names
     assert ("SGD", "step") in names
     assert ("torch.utils.data.dataloader", "DataLoader") in names
-    of_step = [each for each in calls(read) if "'op': 'step'" in each.chain()[1].label]
+    of_step = [call for call in calls(read) if "'op': 'step'" in call.chain()[1].label]
     assert {"add_", "_foreach_add_"} & {each.meaning.call.op for each in of_step}
 
 
@@ -144,7 +144,7 @@ def test_layers_are_the_modules(lenet):
 def test_after_uninit_only_layers_are_left(lenet):
     _, read, _ = lenet
     last = of_kind(read, Kind.LAYER)[-len(LAYERS) :]
-    assert not [each for each in calls(read) if each.start > last[0].start]
+    assert not [call for call in calls(read) if call.start > last[0].start]
 
 
 def test_flops_of_the_markers_are_those_of_flop_counter_mode(lenet):

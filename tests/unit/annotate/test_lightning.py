@@ -102,7 +102,7 @@ def layers_around(range_):
 
 def users(ranges):
     """The names of ranges that are neither torch's nor fastprof's: those of actions, of steps."""
-    return [each.meaning.name for each in ranges if each.meaning.kind == Kind.USER]
+    return [range_.meaning.name for range_ in ranges if range_.meaning.kind == Kind.USER]
 
 
 def assert_all_is_off():

@@ -31,7 +31,7 @@ def shell(tmp_path, monkeypatch):
 
 def names_in(path):
     with gzip.open(path) as file:
-        return {str(each.get("name")) for each in json.load(file)["traceEvents"]}
+        return {str(event.get("name")) for event in json.load(file)["traceEvents"]}
 
 
 def test_a_cell_is_recorded_with_the_modules_that_it_makes(shell, tmp_path):
@@ -53,7 +53,11 @@ def test_a_cell_is_recorded_with_the_modules_that_it_makes(shell, tmp_path):
     (trace,) = tmp_path.glob("fastprof-runs/mine-*/trace.json.gz")
     names = names_in(trace)
     assert {"aten::linear", "layer:made", "layer:0"} <= names
-    hooks = [each for module in shell.user_ns["new"].modules() for each in module._forward_hooks]
+    hooks = [
+        forward_hook
+        for module in shell.user_ns["new"].modules()
+        for forward_hook in module._forward_hooks
+    ]
     assert not hooks
 
 

@@ -28,7 +28,9 @@ def twice():
 def calls(heard):
     """mod, op and number of arguments of the markers."""
     markers = [ast.literal_eval(text) for text in heard.texts()]
-    return [(each["mod"], each["op"], len(each["args"])) for each in markers if "args" in each]
+    return [
+        (marker["mod"], marker["op"], len(marker["args"])) for marker in markers if "args" in marker
+    ]
 
 
 @pytest.mark.parametrize("mode", [TOOL, PROFILER])
@@ -60,9 +62,9 @@ def test_functions_of_sparse_have_markers(annotated):
         torch.sparse.addmm(X, eye, X)
         torch.sparse.softmax(eye, 1)
         torch.sparse.sum(eye)
-    found = [call for call in calls(heard) if call[0] == "torch.sparse"]
+    result = [call for call in calls(heard) if call[0] == "torch.sparse"]
     names = [("mm", 2), ("addmm", 3), ("softmax", 2), ("sum", 1)]
-    assert found == [("torch.sparse", *each) for each in names]
+    assert result == [("torch.sparse", *name) for name in names]
 
 
 def test_the_cost_of_an_operator_is_that_of_its_aten_call():

@@ -110,7 +110,7 @@ def calls():
 
 
 def log_of_calls():
-    found = {}
+    actual = {}
     for title, call in calls():
         Logged.log.clear()
         try:
@@ -119,16 +119,16 @@ def log_of_calls():
         except TypeError as error:
             told = str(error)
         log = [(func.__name__, types, *rest) for func, types, *rest in Logged.log]
-        found[title] = told, log
-    return found
+        actual[title] = told, log
+    return actual
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_subclasses_are_handed_the_same_calls():
     plain, *annotated = outcomes(lambda: [log_of_calls()])
-    for found in annotated:
+    for result in annotated:
         for title, told in plain[1][0].items():
-            assert found[1][0][title] == told, title
+            assert result[1][0][title] == told, title
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

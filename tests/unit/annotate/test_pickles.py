@@ -118,13 +118,13 @@ def test_what_was_built_at_any_time_is_pickled_at_any_time(way, title):
             _,
             data,
         ) in inside:  # readable with and without annotation
-            found = loaded(way, data)
-            assert own(getattr(found, "held", found)) == expected
+            result = loaded(way, data)
+            assert own(getattr(result, "held", result)) == expected
     outside = [(each, WAYS[way](each)) for each in (*before, after[0])]
     for _, data in [*inside, *outside]:
-        found = loaded(way, data)
-        found = getattr(found, "held", found)
-        assert own(found) == expected and type(found) is type(HELD[title]())
+        result = loaded(way, data)
+        result = getattr(result, "held", result)
+        assert own(result) == expected and type(result) is type(HELD[title]())
 
 
 def test_a_pickler_keeps_what_it_does_itself():

@@ -42,8 +42,8 @@ def test_argument_markers_are_pyprofs_to_the_byte(path):
         marker = ast.literal_eval(text)
         if "args" not in marker:
             continue
-        args = [value_of(each) for each in marker["args"] if not each["name"]]
-        kwargs = {each["name"]: value_of(each) for each in marker["args"] if each["name"]}
+        args = [value_of(arg) for arg in marker["args"] if not arg["name"]]
+        kwargs = {arg["name"]: value_of(arg) for arg in marker["args"] if arg["name"]}
         assert argument_text(marker["mod"], marker["op"], args, kwargs) == text
         compared += 1
     assert compared > 40

@@ -20,9 +20,9 @@ MODULES = [profiler, autograd_profiler]
 @pytest.fixture
 def shown():
     """The warnings that Python shows."""
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as result:
         warnings.simplefilter("always")
-        yield found
+        yield result
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -70,13 +70,13 @@ def test_blocks_of_two_threads_may_overlap(shown):
 
 def test_what_python_showed_once_is_not_shown_again():
     registry: dict = {}
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as result:
         warnings.simplefilter("default")
         for _ in range(2):
             warnings.warn_explicit("once", UserWarning, "a.py", 1, registry=registry)
             with unwarned():
                 profiler.warn("dropped")
-    assert [str(each.message) for each in found] == ["once"]
+    assert [str(each.message) for each in result] == ["once"]
 
 
 def test_the_program_sees_what_torch_shows_once_if_it_uses_a_profiler_itself(monkeypatch, shown):

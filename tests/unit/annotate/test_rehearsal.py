@@ -35,14 +35,14 @@ def work():
 
 def by_iteration(counts, capture, n):
     """The texts that each iteration computes."""
-    found = []
+    result = []
     with capture:
         for _ in range(n):
             counts.clear()
             work()
-            found.append((counts["_named"] > 0, counts["_lines"] > 0))
+            result.append((counts["_named"] > 0, counts["_lines"] > 0))
             capture.step()
-    return found
+    return result
 
 
 def capture_to(folder, **numbers):
@@ -50,9 +50,9 @@ def capture_to(folder, **numbers):
 
 
 def test_texts_are_computed_before_the_first_recorded_iteration(described, tmp_path):
-    found = by_iteration(described, capture_to(tmp_path, wait=1, warmup=2, active=2), 6)
+    result = by_iteration(described, capture_to(tmp_path, wait=1, warmup=2, active=2), 6)
     silent = (False, False)
-    assert found == [silent, (True, True), silent, silent, silent, silent]
+    assert result == [silent, (True, True), silent, silent, silent, silent]
     profile = fastprof.open(tmp_path / "net.json")
     assert profile.about.steps.number.tolist() == [3, 4]
     texts = profile.ranges.text.values

@@ -25,19 +25,19 @@ def told(situation):
 
 @pytest.mark.parametrize("situation", ["on", "profiled", "off"])
 def test_expressions_come_to_the_same_as_in_a_process_without_fastprof(situation):
-    plain, found = told("never")["expressions"], told(situation)["expressions"]
+    plain, result = told("never")["expressions"], told(situation)["expressions"]
     assert len(plain) > 400
-    assert {each: found[each] for each in plain if found[each] != plain[each]} == {}
+    assert {each: result[each] for each in plain if result[each] != plain[each]} == {}
 
 
 @pytest.mark.parametrize("situation", ["on", "profiled", "off"])
 def test_no_slot_is_filled_or_emptied(situation):
-    plain, found = told("never")["slots"], told(situation)["slots"]
+    plain, result = told("never")["slots"], told(situation)["slots"]
     assert set(plain) == {"TensorBase", "Tensor", "Parameter", "Before", "Late"}
     for kind, slots in plain.items():
         # x[i] uses mp_subscript; sq_item makes a type a sequence.
         assert slots["as_mapping[1]"] and not slots.get("as_sequence[3]"), kind
-        assert found[kind] == slots, kind
+        assert result[kind] == slots, kind
 
 
 def test_a_tensor_is_no_sequence():
@@ -49,7 +49,7 @@ def test_a_tensor_is_no_sequence():
 def indexing(heard):
     """The markers of indexing, as (op, number of arguments)."""
     markers = [marker for text in heard.texts() if (marker := read(text))]
-    return [(each["op"], len(each["args"])) for each in markers]
+    return [(marker["op"], len(marker["args"])) for marker in markers]
 
 
 def read(text):

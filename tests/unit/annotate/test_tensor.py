@@ -146,9 +146,9 @@ def names():
 
 def assert_unchanged(statements):
     plain, *annotated = statement_outcomes(statements, names)
-    for found in annotated:
+    for result in annotated:
         for statement in statements:
-            assert found[statement] == plain[statement], statement
+            assert result[statement] == plain[statement], statement
 
 
 def lines(text):

@@ -104,8 +104,8 @@ def test_timers_nest(clock):
         with fastprof.timer("inner"):
             clock(10)
         clock(100)
-    found = fastprof.timings().to_dict()
-    assert (found["outer"]["wall"]["total"], found["inner"]["wall"]["total"]) == (111, 10)
+    result = fastprof.timings().to_dict()
+    assert (result["outer"]["wall"]["total"], result["inner"]["wall"]["total"]) == (111, 10)
 
 
 def test_one_timer_may_be_entered_again_before_it_is_left(clock):
@@ -133,8 +133,8 @@ def test_blocks_may_end_in_another_order_than_they_began(clock):
     first.__exit__(None, None, None)
     clock(100)
     second.__exit__(None, None, None)
-    found = fastprof.timings().to_dict()
-    assert (found["first"]["wall"]["total"], found["second"]["wall"]["total"]) == (11, 110)
+    result = fastprof.timings().to_dict()
+    assert (result["first"]["wall"]["total"], result["second"]["wall"]["total"]) == (11, 110)
 
 
 def test_an_error_in_the_block_ends_the_measurement(clock):
@@ -414,9 +414,9 @@ def test_cuda_events_measure_what_the_gpu_does_and_not_the_call():
             x @ x
     torch.cuda.synchronize()
     took = time.perf_counter_ns() - start
-    found = fastprof.timings().to_dict()
-    assert 0.5 * took < found["cuda"]["cuda"]["total"] < 1.1 * took
-    assert found["wall"]["wall"]["total"] < took
+    result = fastprof.timings().to_dict()
+    assert 0.5 * took < result["cuda"]["cuda"]["total"] < 1.1 * took
+    assert result["wall"]["wall"]["total"] < took
 
 
 @pytest.mark.gpu
@@ -429,8 +429,8 @@ def test_the_current_stream_is_timed():
     with fastprof.timer("busy"):
         for _ in range(50):
             x @ x
-    found = fastprof.timings().to_dict()
-    assert found["idle stream"]["cuda"]["total"] < found["busy"]["cuda"]["total"]
+    result = fastprof.timings().to_dict()
+    assert result["idle stream"]["cuda"]["total"] < result["busy"]["cuda"]["total"]
 
 
 @pytest.mark.gpu

@@ -32,4 +32,4 @@ class DummyDomain:
 def test_a_tool_that_reports_its_domains_as_disabled_gets_ranges(record_nvtx):
     recording = record_nvtx(DOMAIN)
     assert recording.texts() == ["hidden by nvtx"] * 2
-    assert [each.domain for each in recording.ranges] == [None, "mine"]
+    assert [range_.domain for range_ in recording.ranges] == [None, "mine"]

@@ -24,11 +24,11 @@ def owners():
     kinds = [torch.Tensor, ForkingPickler, torch.utils.data.dataloader._BaseDataLoaderIter]
     kinds += [getattr(torch.nn, name) for name in table._RECURRENT]
     kinds += table.subclasses(torch.optim.Optimizer)
-    found = {f"{owner.__module__}.{owner.__name__}": vars(owner) for owner in kinds}
-    found |= {module.__name__: vars(module) for module in modules}
+    result = {f"{owner.__module__}.{owner.__name__}": vars(owner) for owner in kinds}
+    result |= {module.__name__: vars(module) for module in modules}
     for function in table.with_defaults():
-        found[function.__qualname__] = {"defaults": function.__defaults__}
-    return found
+        result[function.__qualname__] = {"defaults": function.__defaults__}
+    return result
 
 
 def state():

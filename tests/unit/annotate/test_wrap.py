@@ -270,6 +270,10 @@ def test_types_of_typing_in_modules_of_torch_are_no_functions_of_it():
     from fastprof.annotate.table import functions
 
     # torch.nn.functional of torch 2.3 has List, Optional, Tuple and Union, which its code uses.
-    assert not [each for each in functions() if getattr(each.function, "__module__", 0) == "typing"]
+    assert not [
+        function
+        for function in functions()
+        if getattr(function.function, "__module__", 0) == "typing"
+    ]
     fastprof.init()
     assert torch.nn.functional.max_pool2d(torch.ones(1, 1, 4, 4), (2, 2)).shape[-1] == 2

@@ -41,8 +41,8 @@ def dump(path: Path) -> list[str]:
 
 
 def seq_of(text: str) -> int | None:
-    _, found, rest = text.partition(", seq = ")
-    return int(rest.split(",")[0]) if found else None
+    _, result, rest = text.partition(", seq = ")
+    return int(rest.split(",")[0]) if result else None
 
 
 def test_same_seed_gives_the_same_rows(tmp_path):

@@ -66,7 +66,7 @@ def test_a_reader_may_be_faster_than_the_floor(run):
 
 
 def test_the_page_marks_the_targets_that_are_missed(run):
-    met = {(each.contender, each.figure): each.is_met for each in targets(run)}
+    met = {(target.contender, target.figure): target.is_met for target in targets(run)}
     assert met[OPEN, "floors"]
     assert met[OPEN, "x naive"]
     assert not met[PARSE, "x naive"]
@@ -130,26 +130,26 @@ def files(tmp_path_factory):
 
 @pytest.mark.parametrize("name", CONTENDERS)
 def test_every_contender_finds_every_kernel(name, files, capsys):
-    found = measure(CONTENDERS[name], files, counts=True)
+    result = measure(CONTENDERS[name], files, counts=True)
     has_kernels = name not in (FLOOR, WALK) and CONTENDERS[name].has_kernels
-    assert found["rows"] == (500 if has_kernels else None)
-    assert found["seconds"] > 0
-    assert found["peak_bytes"] > 0
+    assert result["rows"] == (500 if has_kernels else None)
+    assert result["seconds"] > 0
+    assert result["peak_bytes"] > 0
     files.output.unlink(missing_ok=True)
 
 
 def test_stages_add_up_and_leave_the_library_as_it_was(files, capsys):
     before = [getattr(*bench_stages._owner(p)) for s in bench_stages.STAGES.values() for p in s]
-    found = bench_stages.stages(PARSE, files, repeat=1)
+    stages = bench_stages.stages(PARSE, files, repeat=1)
     assert before == [
         getattr(*bench_stages._owner(p)) for s in bench_stages.STAGES.values() for p in s
     ]
-    assert set(found.seconds) == {*bench_stages.STAGES, bench_stages.REST}
+    assert set(stages.seconds) == {*bench_stages.STAGES, bench_stages.REST}
     for stage in ("scan", "join", "path", "link", "cost", "write"):
-        assert found.seconds[stage] + found.others[stage] > 0, stage
-    assert all(found.others[s] > 0 for s in ("scan", "nest", "path"))
-    assert found.seconds["scan"] < found.total
-    assert "scan" in bench_stages.table({PARSE: found})
+        assert stages.seconds[stage] + stages.others[stage] > 0, stage
+    assert all(stages.others[s] > 0 for s in ("scan", "nest", "path"))
+    assert stages.seconds["scan"] < stages.total
+    assert "scan" in bench_stages.table({PARSE: stages})
 
 
 def test_a_stage_that_grew_by_more_than_a_tenth_is_said():

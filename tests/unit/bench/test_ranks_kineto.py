@@ -46,24 +46,24 @@ def test_communications_are_those_of_the_run(written: tuple[Path, Truth]) -> Non
         kernels = fastprof.open(directory / f"rank{rank}.json.gz").kernels
         rows = kernels["group_size"] > 0
         names = ("collective", "process_group", "message_bytes", "group_size", "start", "end")
-        found = sorted(zip(*(kernels[name][rows].tolist() for name in names), strict=True))
+        result = sorted(zip(*(kernels[name][rows].tolist() for name in names), strict=True))
         clock = expected.clocks[rank]
         recorded = [
-            (each.kind, about[each.group], each.bytes, size[each.group],
+            (instance.kind, about[instance.group], instance.bytes, size[instance.group],
              *(kineto.BASE + clock.offset + ns + round(ns * clock.ppm * 1e-6)
-               for ns in (each.arrival[place], each.end[place])))
-            for each in expected.instances
-            for place, member in enumerate(each.ranks)
+               for ns in (instance.arrival[place], instance.end[place])))
+            for instance in expected.instances
+            for place, member in enumerate(instance.ranks)
             if member == rank
         ]  # fmt: skip
-        assert found == sorted(recorded)
+        assert result == sorted(recorded)
 
 
 def test_numbers_and_members_are_recorded(written: tuple[Path, Truth]) -> None:
     directory, expected = written
     for rank in range(expected.n_ranks):
         for where in ("cpu_op", "kernel"):
-            found = [
+            result = [
                 (event["args"]["Process Group Name"], event["args"]["Seq"],
                  event["args"]["Process Group Ranks"])
                 for event in events(directory / f"rank{rank}.json.gz")
@@ -71,11 +71,11 @@ def test_numbers_and_members_are_recorded(written: tuple[Path, Truth]) -> None:
             ]  # fmt: skip
             members = {group.name: str(group.ranks) for group in expected.groups}
             recorded = [
-                (each.group, each.seq[each.ranks.index(rank)], members[each.group])
-                for each in expected.instances
-                if rank in each.ranks
+                (instance.group, instance.seq[instance.ranks.index(rank)], members[instance.group])
+                for instance in expected.instances
+                if rank in instance.ranks
             ]
-            assert sorted(found) == sorted(recorded)
+            assert sorted(result) == sorted(recorded)
 
 
 def test_streams_and_steps_are_those_of_the_run(written: tuple[Path, Truth]) -> None:
@@ -124,8 +124,8 @@ def test_idle_time_is_data_loading(tmp_path: Path, small: Program) -> None:
 def test_uneven_work_has_other_shapes(tmp_path: Path, small: Program) -> None:
     truth.write(tmp_path, small, 2, 1, [faults.Rows(rank=1, factor=1.5, steps=(1,))])
     for rank, expected in enumerate([[8192] * 8, [8192] * 4 + [12288] * 4, [8192] * 8]):
-        found = named(tmp_path / f"rank{rank}.json.gz", "aten::addmm")
-        assert [args["Input Dims"][1][0] for args in found] == expected
+        result = named(tmp_path / f"rank{rank}.json.gz", "aten::addmm")
+        assert [args["Input Dims"][1][0] for args in result] == expected
 
 
 @pytest.mark.parametrize("metadata", kineto.METADATA)
@@ -159,7 +159,7 @@ def test_a_recording_can_lack_communications(tmp_path: Path, small: Program) -> 
     ]
     expected = truth.write(tmp_path, small, 3, 1, windows)
     assert not (tmp_path / "rank2.json.gz").exists() and expected.missing == [2]
-    assert [each.recorded for each in expected.instances] == [
+    assert [instance.recorded for instance in expected.instances] == [
         [1], [0, 1], [0, 1], [0], [0], [0],
     ]  # fmt: skip
     for rank, seqs in ((0, [22, 23, 24, 25, 26]), (1, [21, 22, 23])):

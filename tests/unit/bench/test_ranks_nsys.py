@@ -25,17 +25,17 @@ def test_communications_are_those_of_the_run(name: str, tmp_path: Path) -> None:
         kernels = fastprof.open(tmp_path / f"rank{rank}.sqlite").kernels
         rows = kernels["group_size"] > 0
         names = ("collective", "process_group", "message_bytes", "group_size", "start", "end")
-        found = sorted(zip(*(kernels[name][rows].tolist() for name in names), strict=True))
+        result = sorted(zip(*(kernels[name][rows].tolist() for name in names), strict=True))
         clock = expected.clocks[rank]
         recorded = [
-            (each.kind, communicator[each.group], each.bytes, size[each.group],
+            (instance.kind, communicator[instance.group], instance.bytes, size[instance.group],
              *(kineto.BASE + clock.offset + ns + round(ns * clock.ppm * 1e-6)
-               for ns in (each.arrival[place], each.end[place])))
-            for each in expected.instances
-            for place, member in enumerate(each.ranks)
+               for ns in (instance.arrival[place], instance.end[place])))
+            for instance in expected.instances
+            for place, member in enumerate(instance.ranks)
             if member == rank
         ]  # fmt: skip
-        assert found == sorted(recorded)
+        assert result == sorted(recorded)
 
 
 def test_both_forms_say_the_same(tmp_path: Path) -> None:

@@ -55,14 +55,14 @@ def test_work_starts_after_its_launch(program: Program) -> None:
 
 def test_work_waits_for_all_members(program: Program) -> None:
     run = simulate(program, 3)
-    found = instances(run)
+    result = instances(run)
     per_step = sum(
         len(op.ranks if not isinstance(op, Collective) else program.groups[op.groups].ranks)
         for op in program.step
         if isinstance(op, Communication) and not isinstance(op, Send)
     )
-    assert len(found) == 3 * per_step
-    for each in found:
+    assert len(result) == 3 * per_step
+    for each in result:
         assert max(each.arrival) + each.transfer == min(each.end)
         assert each.transfer > 0 and max(each.end) - min(each.end) < 2_000
         assert each.arrival[each.ranks.index(each.last)] == max(each.arrival)
@@ -73,11 +73,11 @@ def test_work_waits_for_all_members(program: Program) -> None:
 
 def test_numbers_of_collectives_count_up_in_each_group() -> None:
     program = programs.tp_dp(8, tensor=4, blocks=2)
-    found = instances(simulate(program, 3), first_step=0)
+    result = instances(simulate(program, 3), first_step=0)
     of_group: dict[str, list[int]] = {}
-    for each in found:
-        assert len(set(each.seq)) == 1
-        of_group.setdefault(each.group, []).append(each.seq[0])
+    for call in result:
+        assert len(set(call.seq)) == 1
+        of_group.setdefault(call.group, []).append(call.seq[0])
     assert set(of_group) == {"0", "1", "2", "3", "4", "5", "6"}
     for numbers in of_group.values():
         assert numbers == list(range(1, len(numbers) + 1))
@@ -142,17 +142,19 @@ def test_a_fault_changes_nothing_before_it() -> None:
 
 
 def test_the_last_to_arrive_is_the_rank_with_the_fault() -> None:
-    found = instances(simulate(programs.fsdp(8), 3, 1, [faults.Data(rank=5)]))
-    first = [each for each in found if each.seq[0] % 12 == 1]
+    result = instances(simulate(programs.fsdp(8), 3, 1, [faults.Data(rank=5)]))
+    first = [call for call in result if call.seq[0] % 12 == 1]
     assert len(first) == 3 and {each.last for each in first} == {5}
     assert all(min(w for w in each.wait if w) > 4_000_000 for each in first)
 
 
 def test_a_pipeline_passes_micro_batches_on() -> None:
     program = programs.pipeline(4, stages=4, batches=6)
-    found = [each for each in instances(simulate(program, 2)) if each.kind == "send_recv"]
-    assert len(found) == 2 * 2 * 3 * 6
-    assert {tuple(each.ranks) for each in found} == {
+    result = [
+        instance for instance in instances(simulate(program, 2)) if instance.kind == "send_recv"
+    ]
+    assert len(result) == 2 * 2 * 3 * 6
+    assert {tuple(each.ranks) for each in result} == {
         (0, 1), (1, 2), (2, 3), (3, 2), (2, 1), (1, 0),
     }  # fmt: skip
 

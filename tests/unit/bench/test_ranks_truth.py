@@ -44,7 +44,7 @@ def test_the_time_of_a_step_is_compute_communication_and_idle() -> None:
 def test_balanced_runs_have_no_faults() -> None:
     expected = truth.truth_of(simulate(programs.ddp(8)))
     assert expected.faults == []
-    waits = [wait for each in expected.instances for wait in each.wait]
+    waits = [wait for instance in expected.instances for wait in instance.wait]
     assert max(waits) < 300_000
 
 

@@ -464,8 +464,8 @@ def test_output_is_utf8_whatever_the_locale_says(tmp_path):
     path = export.kernel(3, 4, corr=1, name="ñ").write(tmp_path / "é.sqlite")
     env = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     words = (["parse"], ["prof", "--csv", "-c", "layer,kernel"], ["prof", "--json"])
-    expected = "".join(report(*each, path) for each in words)
-    assert run_in_succession(*([*each, path] for each in words), env=env).decode() == expected
+    expected = "".join(report(*word, path) for word in words)
+    assert run_in_succession(*([*word, path] for word in words), env=env).decode() == expected
     assert "é層" in report("prof", "--csv", "-c", "layer", path)
 
 

@@ -95,17 +95,17 @@ def files(request):
 
 @pytest.fixture(scope="module")
 def expected(files, tmp_path_factory):
-    found = outputs(files, tmp_path_factory.mktemp("expected") / "out", PYTHONHASHSEED="0")
+    result = outputs(files, tmp_path_factory.mktemp("expected") / "out", PYTHONHASHSEED="0")
     n_dict = sum(file.suffix == ".dict" for file in files)
-    assert len(found) == len(files) * (len(WORDS) + 1) - 3 * n_dict
-    return found
+    assert len(result) == len(files) * (len(WORDS) + 1) - 3 * n_dict
+    return result
 
 
 @pytest.mark.parametrize(("files", "machine"), CASES, indirect=["files"])
 def test_outputs_are_the_same(machine, files, expected, tmp_path):
     settings = MACHINES[machine]
-    found = outputs(files, tmp_path / "out", **settings)
-    differ = {name for name in expected if found.get(name) != expected[name]}
+    result = outputs(files, tmp_path / "out", **settings)
+    differ = {name for name in expected if result.get(name) != expected[name]}
     if "FASTPROF_SCAN" in settings:  # shown by info
         differ = {name for name in differ if not name.endswith(".info")}
     assert differ == set()
@@ -113,11 +113,11 @@ def test_outputs_are_the_same(machine, files, expected, tmp_path):
 
 def test_a_batch_is_the_same_in_any_order_of_work(tmp_path):
     rank_files.run(tmp_path / "run", 3)
-    found = set()
+    result = set()
     for jobs, seed in BATCHES:
         env = {**os.environ, "PYTHONHASHSEED": seed}
         words = command("batch", tmp_path / "run", "-j", jobs, "--no-progress")
         done = processes.ran(words, env=env, text=False)
         assert done.returncode == 0
-        found.add(done.stdout)
-    assert len(found) == 1
+        result.add(done.stdout)
+    assert len(result) == 1

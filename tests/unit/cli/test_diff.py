@@ -69,14 +69,14 @@ def test_times_have_large_units_even_if_nothing_changes(folder):
 
 
 def test_json_is_one_object(folder):
-    found = json.loads(ran(folder, "a.json", "slow.json", "--json")[1])
-    wall = found["wall"]
-    assert wall["verdict"] == "slower" and found["same_work"] is True
+    result = json.loads(ran(folder, "a.json", "slow.json", "--json")[1])
+    wall = result["wall"]
+    assert wall["verdict"] == "slower" and result["same_work"] is True
     assert wall["low"] < wall["change"] < wall["high"]
-    changes = sum(row["delta_ns"] for row in found["rows"])
+    changes = sum(row["delta_ns"] for row in result["rows"])
     assert changes == wall["after_ns"] - wall["before_ns"] > 0
-    assert {"before_ns", "after_ns", "delta_ns", "why"} <= found["rows"][0].keys()
-    assert (found["before"], found["after"]) == (["a.json"], ["slow.json"])
+    assert {"before_ns", "after_ns", "delta_ns", "why"} <= result["rows"][0].keys()
+    assert (result["before"], result["after"]) == (["a.json"], ["slow.json"])
 
 
 def test_markdown_begins_with_the_answer_in_bold(folder):
@@ -93,9 +93,9 @@ def test_output_goes_to_a_file(folder, tmp_path):
 
 def test_directories_are_the_ranks_of_a_run(folder):
     code, text, _ = ran(folder, "ranks", "ranks2", "--fail-above", "3", "--json")
-    found = json.loads(text)
+    result = json.loads(text)
     assert code == 4
-    assert [Path(each).name for each in found["before"]] == ["rank0.json", "rank1.json"]
+    assert [Path(each).name for each in result["before"]] == ["rank0.json", "rank1.json"]
     text = ran(folder, "ranks", "ranks2")[1]
     assert "slowest GPU" in text
 

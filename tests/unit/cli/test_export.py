@@ -104,7 +104,7 @@ def test_a_directory_is_a_run(ranks, tmp_path):
     out = tmp_path / "run.pftrace"
     assert run("export", ranks, "--to", "perfetto", "-o", out).returncode == 0
     trace = perfetto_traces.read(out)
-    assert {trace.path(each.track)[0] for each in trace.slices} == {"rank 0", "rank 1"}
+    assert {trace.path(slice_.track)[0] for slice_ in trace.slices} == {"rank 0", "rank 1"}
     assert trace.on("GPU") and trace.flows
     files = sorted(ranks.iterdir())
     done = run("export", *files, "--to", "perfetto", "--no-kernels", "-o", tmp_path / "x.pftrace")
@@ -136,4 +136,4 @@ def test_other_formats_get_the_first_rank_of_a_run_directory(ranks, tmp_path):
     assert json.loads(out.read_bytes())["distributedInfo"]["rank"] == 0
     assert run("export", ranks, "--to", "perfetto", "-o", out).returncode == 0
     trace = perfetto_traces.read(out)
-    assert {trace.path(each.track)[0] for each in trace.slices} == {"rank 0", "rank 1"}
+    assert {trace.path(slice_.track)[0] for slice_ in trace.slices} == {"rank 0", "rank 1"}

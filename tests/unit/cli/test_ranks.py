@@ -393,14 +393,14 @@ def test_reports_of_a_run_are_in_its_truth(simulated):
     folder, answer = simulated
     run = fastprof.open_ranks(folder, jobs=1)
     compute = {(step.rank, step.step): step.compute for step in answer.steps if 0 < step.step < 3}
-    found = {
+    result = {
         (row["rank"], row["step"]): row["compute_ns"]
         for row in run.steps().rows()
         if 0 < row["step"] < 3
     }
-    assert found.keys() == compute.keys()
+    assert result.keys() == compute.keys()
     for key, ns in compute.items():
-        assert found[key] == pytest.approx(ns, rel=0.001), key
+        assert result[key] == pytest.approx(ns, rel=0.001), key
 
 
 def test_compressed_and_plain_files_are_one_rank(ranks, own):

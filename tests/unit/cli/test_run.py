@@ -33,8 +33,8 @@ def run(*words, cwd, **options):
 
 
 def facts_in(folder):
-    (found,) = (folder / "fastprof-runs").glob("*/run.json")
-    return found.parent, json.loads(found.read_text())
+    (result,) = (folder / "fastprof-runs").glob("*/run.json")
+    return result.parent, json.loads(result.read_text())
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_sigusr2_records_again_after_everything_was_undone(program, tmp_path):
     assert command.wait(PATIENCE) == 0
     command.stdout.close()
     folder, _ = facts_in(tmp_path)
-    assert sorted(each.name for each in folder.glob("trace*")) == [
+    assert sorted(path.name for path in folder.glob("trace*")) == [
         "trace-2.json.gz",
         "trace.json.gz",
     ]
@@ -180,9 +180,9 @@ def test_a_run_is_recorded_listed_and_taken_by_other_commands(program, tmp_path)
     assert facts["command"] == [sys.executable, str(path)] and facts["exit_code"] == 0
     (process,) = facts["processes"]
     assert process["steps"] == 4 and process["versions"]["torch"]
-    assert {each.name for each in folder.iterdir()} >= {"run.json", "trace.json.gz"}
+    assert {path.name for path in folder.iterdir()} >= {"run.json", "trace.json.gz"}
     with gzip.open(folder / "trace.json.gz") as file:
-        names = {each.get("name") for each in json.load(file)["traceEvents"]}
+        names = {event.get("name") for event in json.load(file)["traceEvents"]}
     assert names >= {"layer:0", "layer:1", "ProfilerStep#2", "ProfilerStep#3"}
     listed = commands.run("run", "--list", cwd=tmp_path).stdout.decode().splitlines()
     assert listed[1].split()[0] == folder.name and "train.py" in listed[1]
@@ -216,7 +216,7 @@ def test_two_ranks_write_a_trace_each(program, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     folder, facts = facts_in(root)
-    assert sorted(each.name for each in folder.glob("trace*")) == [
+    assert sorted(path.name for path in folder.glob("trace*")) == [
         "trace.rank0.json.gz",
         "trace.rank1.json.gz",
     ]
@@ -294,16 +294,16 @@ def test_reports_and_traces_of_processes_are_collected(tmp_path):
     def report(pid, rank, world, *traces):
         for name in traces:
             (tmp_path / name).write_text("{}")
-        recordings = [{"path": str(tmp_path / each), "first": 1, "n_steps": 1} for each in traces]
+        recordings = [{"path": str(tmp_path / trace), "first": 1, "n_steps": 1} for trace in traces]
         text = {"pid": pid, "rank": rank, "world": world, "steps": 4, "recordings": recordings}
         (tmp_path / f"status-{pid}.json").write_text(json.dumps(text))
 
     report(7, 1, 2, "trace-7.rank1.json")
     report(8, 0, 2, "trace-8.rank0.json", "trace-8-2.rank0.json")
     report(9, 0, 1, "trace-9.json")
-    found = collect(tmp_path)
-    assert [each["pid"] for each in found] == [8, 9, 7]
-    assert sorted(each.name for each in tmp_path.iterdir()) == [
+    result = collect(tmp_path)
+    assert [each["pid"] for each in result] == [8, 9, 7]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
         *("trace-2.rank0.json.gz", "trace.json.gz"),
         *("trace.rank0.json.gz", "trace.rank1.json.gz"),
     ]
@@ -370,17 +370,17 @@ def test_nsys_gets_the_options_that_its_version_has(tool):
     assert {"--trace=cuda,nvtx", "--capture-range=cudaProfilerApi"} < set(words)
     assert "--pytorch=autograd-nvtx" in words
     words = nsys_command(tool(both, has_gpu=True), None)
-    assert not [each for each in words if "pytorch" in each or "python" in each]
+    assert not [word for word in words if "pytorch" in word or "python" in word]
     words = nsys_command(tool(both, has_gpu=False), None)
     assert {"--trace=nvtx", "--capture-range=nvtx"} < set(words)
-    assert not [each for each in words if "cuda" in each]
+    assert not [word for word in words if "cuda" in word]
 
 
 def test_nsys_does_not_copy_the_programs_libraries_into_its_file(tool):
     """It does if it samples, or traces calls of the operating system: 190 MB, with torch's."""
     for has_gpu in (True, False):
         words = nsys_command(tool("", has_gpu), None)
-        assert "--sample=none" in words and not [each for each in words if "osrt" in each]
+        assert "--sample=none" in words and not [word for word in words if "osrt" in word]
 
 
 def test_an_option_that_nsys_lacks_is_an_error(tool):

@@ -33,11 +33,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def made(folder: Path) -> dict[str, Path]:
     """A file of each of the smallest captures."""
     (folder / "models").mkdir()
-    found = {}
+    result = {}
     for number, (name, make) in enumerate(captures(folder / "models").items()):
         (folder / str(number)).mkdir()
-        found[name] = make(folder / str(number))
-    return found
+        result[name] = make(folder / str(number))
+    return result
 
 
 @pytest.mark.parametrize("command", QUICK)

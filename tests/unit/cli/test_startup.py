@@ -68,7 +68,7 @@ def test_the_first_screen_imports_nothing_that_it_does_not_use(screen):
     modules, _ = screen
     assert modules & HEAVY == set()
     assert modules & UNUSED == set()
-    assert sum(each.startswith("fastprof") for each in modules) <= MOST_OF_SCREEN
+    assert sum(module.startswith("fastprof") for module in modules) <= MOST_OF_SCREEN
 
 
 def test_the_first_screen_compiles_no_methods(screen):
@@ -77,7 +77,7 @@ def test_the_first_screen_compiles_no_methods(screen):
 
 def test_help_imports_headings_only():
     modules, classes = loaded("--help")
-    own = {each for each in modules if each.startswith("fastprof")}
+    own = {module for module in modules if module.startswith("fastprof")}
     assert len(own) <= MOST_OF_HELP
     assert not {"numpy", "apsw", "fastprof.ops", "fastprof.profile.data"} & modules
     assert classes == []

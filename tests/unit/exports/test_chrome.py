@@ -19,7 +19,7 @@ def events(file, tmp_path, **options):
 
 
 def of(found, category):
-    return [each for each in found if each.get("cat") == category]
+    return [event for event in found if event.get("cat") == category]
 
 
 def one_kernel():
@@ -32,8 +32,8 @@ def one_kernel():
 
 
 def test_a_kernel_has_the_arguments_of_torch_profiler(tmp_path):
-    found = events(one_kernel().write(tmp_path / "x.sqlite"), tmp_path)
-    (kernel,) = of(found, "kernel")
+    result = events(one_kernel().write(tmp_path / "x.sqlite"), tmp_path)
+    (kernel,) = of(result, "kernel")
     assert (kernel["ph"], kernel["name"], kernel["ts"], kernel["dur"]) == (
         "X",
         "sgemm",
@@ -45,15 +45,15 @@ def test_a_kernel_has_the_arguments_of_torch_profiler(tmp_path):
     assert args["grid"] == [2, 3, 4] and args["block"] == [128, 1, 1]
     assert args["correlation"] == 7 and args["registers per thread"] == 32
     assert (args["op"], args["layer"], args["FLOPs"]) == ("mm", "one", 48)
-    (op,) = of(found, "cpu_op")
+    (op,) = of(result, "cpu_op")
     assert op["name"] == "aten::mm" and op["args"]["External id"] == args["External id"]
     assert op["args"]["Input Dims"] == [[2, 3], [3, 4]]
     assert op["args"]["Sequence number"] == 4
-    assert [each["name"] for each in of(found, "user_annotation")] == ["layer:one"]
-    (call,) = of(found, "cuda_runtime")
+    assert [each["name"] for each in of(result, "user_annotation")] == ["layer:one"]
+    (call,) = of(result, "cuda_runtime")
     assert call["args"]["correlation"] == 7 and call["dur"] == 0.01
     assert call["name"] == "cudaLaunchKernel"
-    assert [each["ph"] for each in of(found, "ac2g")] == ["s", "f"]
+    assert [event["ph"] for event in of(result, "ac2g")] == ["s", "f"]
 
 
 def test_processes_have_ids_of_their_own(tmp_path):
@@ -63,8 +63,8 @@ def test_processes_have_ids_of_their_own(tmp_path):
         export.launch(start, start + 5, corr=9, tid=1, pid=pid)
         export.kernel(start + 10, start + 20, corr=9, pid=pid)
     file = export.write(tmp_path / "x.sqlite")
-    found = events(file, tmp_path)
-    assert len({each["args"]["correlation"] for each in of(found, "kernel")}) == 2
+    result = events(file, tmp_path)
+    assert len({event["args"]["correlation"] for event in of(result, "kernel")}) == 2
     profile = fastprof.open(tmp_path / "out.json")
     assert profile.kernels["pid"].tolist() == [1, 2]
     assert profile.kernels["launch_start"].tolist() == [0, 1000]
@@ -73,14 +73,14 @@ def test_processes_have_ids_of_their_own(tmp_path):
 def test_calls_of_unknown_threads(tmp_path):
     export = Export().launch(0, 5, corr=1, tid=1, globalTid=None).kernel(9, 12, corr=1)
     export.push_pop(0, 20, "lost", tid=1, globalTid=None)
-    found = events(export.write(tmp_path / "x.sqlite"), tmp_path)
-    assert len(of(found, "kernel")) == 1
+    result = events(export.write(tmp_path / "x.sqlite"), tmp_path)
+    assert len(of(result, "kernel")) == 1
 
 
 def test_threads_without_numbers_remain_distinct(tmp_path):
     file = KinetoFile().op(0, 10, "aten::mul", tid="one").op(5, 15, "aten::add", tid="two")
-    found = events(file.write(tmp_path / "x.json"), tmp_path)
-    assert len({each["tid"] for each in of(found, "cpu_op")}) == 2
+    result = events(file.write(tmp_path / "x.json"), tmp_path)
+    assert len({event["tid"] for event in of(result, "cpu_op")}) == 2
 
 
 @pytest.mark.parametrize("corr", [2**31 - 1, 2**32, 2**62, 2**63 - 1])
@@ -88,8 +88,8 @@ def test_ids_of_any_size(corr, tmp_path):
     export = Export()
     for pid in (1, 2):
         export.launch(0, 5, corr=corr, tid=1, pid=pid).kernel(10, 20, corr=corr, pid=pid)
-    found = events(export.write(tmp_path / "x.sqlite"), tmp_path)
-    assert len({each["args"]["correlation"] for each in of(found, "kernel")}) == 2
+    result = events(export.write(tmp_path / "x.sqlite"), tmp_path)
+    assert len({event["args"]["correlation"] for event in of(result, "kernel")}) == 2
 
 
 def test_forward_and_backward_are_linked(tmp_path):
@@ -97,8 +97,8 @@ def test_forward_and_backward_are_linked(tmp_path):
     file.op(20, 40, "autograd::engine::evaluate_function: MulBackward0", tid=2, seq=5)
     file.arrow(1, (0, 1), (20, 2))
     file.launch(22, 25, corr=1, tid=2).kernel(30, 35, corr=1)
-    found = events(file.write(tmp_path / "x.json"), tmp_path)
-    times = [(each["ph"], each["tid"], each["ts"]) for each in of(found, "fwdbwd")]
+    result = events(file.write(tmp_path / "x.json"), tmp_path)
+    times = [(event["ph"], event["tid"], event["ts"]) for event in of(result, "fwdbwd")]
     assert times == [("s", 1, 0.0), ("f", 2, 0.02)]
 
 
@@ -113,16 +113,16 @@ def test_times_are_exact_to_the_nanosecond(tmp_path):
 
 def test_times_before_zero_shift_all(tmp_path):
     file = Export().kernel(-50, -20, corr=1).kernel(10, 20, corr=2).write(tmp_path / "x.sqlite")
-    assert [each["ts"] for each in of(events(file, tmp_path), "kernel")] == [0.0, 0.06]
+    assert [event["ts"] for event in of(events(file, tmp_path), "kernel")] == [0.0, 0.06]
 
 
 @pytest.mark.parametrize("name", ["", 'a"b\\', "a\x00b", "</script>", "\ud800", "😀ü"])
 def test_names_of_any_text(name, tmp_path):
     file = KinetoFile().annotation(0, 9, name).kernel(1, 2, 1, name=name)
     file.named("thread_name", name, tid=1).launch(0, 1, 1)
-    found = events(file.write(tmp_path / "x.json"), tmp_path)
+    result = events(file.write(tmp_path / "x.json"), tmp_path)
     expected = name.replace("\ud800", "\ufffd")  # by the reader
-    assert [each["name"] for each in of(found, "kernel")] == [expected]
+    assert [each["name"] for each in of(result, "kernel")] == [expected]
 
 
 def test_lone_surrogates_become_question_marks():
@@ -132,22 +132,22 @@ def test_lone_surrogates_become_question_marks():
 
 def test_ranges_never_closed_have_no_duration(tmp_path):
     export = one_kernel().push_pop(50, None, "open", tid=1)
-    found = events(export.write(tmp_path / "x.sqlite"), tmp_path)
-    durations = [each.get("dur") for each in of(found, "user_annotation")]
+    result = events(export.write(tmp_path / "x.sqlite"), tmp_path)
+    durations = [event.get("dur") for event in of(result, "user_annotation")]
     assert durations == [0.1, None]
 
 
 def test_empty_captures_are_valid(tmp_path):
     empty = Export().write(tmp_path / "x.sqlite", with_tables=["CUPTI_ACTIVITY_KIND_KERNEL"])
-    assert [each["name"] for each in events(empty, tmp_path)] == ["Record Window End"]
+    assert [event["name"] for event in events(empty, tmp_path)] == ["Record Window End"]
     assert len(fastprof.open(tmp_path / "out.json")) == 0
 
 
 def test_where_selects_work_and_the_host_during_it(tmp_path):
     export = one_kernel().kernel(5000, 6000, corr=8, stream=9).push_pop(9000, 9100, "later", tid=1)
-    found = events(export.write(tmp_path / "x.sqlite"), tmp_path, where=["stream=7"])
-    assert len(of(found, "kernel")) == 1
-    assert [each["name"] for each in of(found, "user_annotation")] == ["layer:one"]
+    result = events(export.write(tmp_path / "x.sqlite"), tmp_path, where=["stream=7"])
+    assert len(of(result, "kernel")) == 1
+    assert [each["name"] for each in of(result, "user_annotation")] == ["layer:one"]
 
 
 def test_steps_are_annotations_of_torch_profiler(tmp_path):
@@ -157,10 +157,12 @@ def test_steps_are_annotations_of_torch_profiler(tmp_path):
         export.launch(i * 100 + 5, i * 100 + 9, corr=i, tid=1)
         export.kernel(i * 100 + 20, i * 100 + 60, corr=i)
     file = export.write(tmp_path / "x.sqlite")
-    found = events(file, tmp_path, steps="range:step")
-    names = [each["name"] for each in of(found, "user_annotation") if each["tid"] == "steps"]
+    result = events(file, tmp_path, steps="range:step")
+    names = [event["name"] for event in of(result, "user_annotation") if event["tid"] == "steps"]
     assert names == [f"ProfilerStep#{i}" for i in range(4)]
     profile = fastprof.open(tmp_path / "out.json")
     assert profile.find_steps().source == "ProfilerStep"
     assert profile.kernels["step"].tolist() == [0, 1, 2, 3]
-    assert not any(each["tid"] == "steps" for each in of(events(file, tmp_path), "user_annotation"))
+    assert not any(
+        event["tid"] == "steps" for event in of(events(file, tmp_path), "user_annotation")
+    )

@@ -36,8 +36,8 @@ def test_tracks_slices_flows_and_arguments(tmp_path):
     assert (first.start, first.end, first.name, first.category) == (30, 45, "sgemm", "kernel")
     expected = {"op": "mm", "layer": "one", "shapes": "M=4,N=2,K=3,na,", "class": "gemm",
                 "grid": "1, 1, 1", "correlation": 7, "launch latency (ns)": 20}  # fmt: skip
-    found = {name: value for name, value in first.args.items() if name in expected}
-    assert found == expected
+    result = {name: value for name, value in first.args.items() if name in expected}
+    assert result == expected
     assert first.args["FLOPs"] + second.args["FLOPs"] == 48
     host = [(each.name, each.category, each.depth) for each in trace.on("thread")]
     assert host == [
@@ -54,17 +54,17 @@ def test_overlapping_kernels_of_a_stream_get_their_own_track(tmp_path):
     for i, (start, end) in enumerate([(0, 100), (50, 60), (70, 200), (100, 110), (110, 110)]):
         export.kernel(start, end, corr=i, stream=7)
     trace = written(export.write(tmp_path / "x.sqlite"), tmp_path)
-    names = {each.start: trace.path(each.track)[-1] for each in trace.slices}
+    names = {slice_.start: trace.path(slice_.track)[-1] for slice_ in trace.slices}
     assert names == {0: "stream 7", 50: "stream 7 (overlap 1)", 70: "stream 7 (overlap 1)",
                      100: "stream 7", 110: "stream 7"}  # fmt: skip
-    assert {each.depth for each in trace.slices} == {0}
-    assert sum(each.end - each.start for each in trace.slices) == 250
+    assert {slice_.depth for slice_ in trace.slices} == {0}
+    assert sum(slice_.end - slice_.start for slice_ in trace.slices) == 250
 
 
 def test_ranges_that_cross_get_their_own_track(tmp_path):
     export = two_kernels().start_end(50, 150, "across", tid=1)
     trace = written(export.write(tmp_path / "x.sqlite"), tmp_path)
-    (across,) = (each for each in trace.slices if each.name == "across")
+    (across,) = (slice_ for slice_ in trace.slices if slice_.name == "across")
     assert (across.start, across.end) == (50, 150)
     assert trace.path(across.track)[-1].endswith("(overlap 1)")
 
@@ -72,7 +72,7 @@ def test_ranges_that_cross_get_their_own_track(tmp_path):
 def test_ranges_never_closed_and_on_two_threads(tmp_path):
     export = two_kernels().push_pop(60, None, "open", tid=1).start_end(1, 99, "handed", 1, 2)
     trace = written(export.write(tmp_path / "x.sqlite"), tmp_path)
-    ends = {each.name: each.end for each in trace.slices}
+    ends = {slice_.name: slice_.end for slice_ in trace.slices}
     assert ends["open"] is None
     assert ends["handed"] == 99
     assert [each.name for each in trace.on("ranges across threads")] == ["handed"]
@@ -81,7 +81,7 @@ def test_ranges_never_closed_and_on_two_threads(tmp_path):
 def test_times_before_zero_shift_the_clock(tmp_path):
     export = Export().kernel(-50, -20, corr=1).kernel(10, 20, corr=2)
     trace = written(export.write(tmp_path / "x.sqlite"), tmp_path)
-    assert [(each.start, each.end) for each in trace.slices] == [(0, 30), (60, 70)]
+    assert [(slice_.start, slice_.end) for slice_ in trace.slices] == [(0, 30), (60, 70)]
 
 
 @pytest.mark.parametrize("name", ["", "a\x00b", "</script>", "\x01\x02", "ü" * 5000])
@@ -102,7 +102,7 @@ def test_empty_captures_and_those_without_a_host(tmp_path):
     assert trace.slices == []
     export = Export().kernel(5, 9, corr=None).copy(10, 12, None, 1, 64)
     trace = written(export.write(tmp_path / "y.sqlite"), tmp_path)
-    assert [each.category for each in trace.slices] == ["kernel", "memcpy"]
+    assert [slice_.category for slice_ in trace.slices] == ["kernel", "memcpy"]
     assert trace.flows == {}
 
 
@@ -112,7 +112,12 @@ def test_where_selects_work_and_the_host_during_it(tmp_path):
     trace = written(file, tmp_path, where=["stream=9"])
     assert [each.start for each in trace.on("GPU")] == [50]
     assert [(start.start, end.start) for start, end in trace.flows.values()] == [(30, 50)]
-    assert {each.name for each in trace.slices} == {"one", "mm", "sgemm", "cudaLaunchKernel_v7000"}
+    assert {slice_.name for slice_ in trace.slices} == {
+        "one",
+        "mm",
+        "sgemm",
+        "cudaLaunchKernel_v7000",
+    }
     assert [each.start for each in trace.on("thread") if each.category == "api"] == [30]
     assert written(file, tmp_path, where=["op=none"]).slices == []
 
@@ -126,7 +131,7 @@ def test_steps_are_a_track_of_each_process(tmp_path):
     file = export.write(tmp_path / "x.sqlite")
     trace = written(file, tmp_path, steps="range:step")
     steps = trace.on("steps")
-    assert [(each.name, each.start, each.end) for each in steps] == [
+    assert [(step.name, step.start, step.end) for step in steps] == [
         (f"step {i}", i * 100, i * 100 + 90) for i in range(4)
     ]
     assert [each.args["step"] for each in trace.on("GPU")] == [0, 1, 2, 3]
@@ -141,8 +146,8 @@ def test_memory_is_a_counter(tmp_path):
         args = {"Device Type": 1, "Device Id": 0, "Total Allocated": total, "Total Reserved": 2048}
         file.memory(time, 512, Addr=1, **args)
     trace = written(file.write(tmp_path / "x.json"), tmp_path)
-    found = {trace.path(uuid)[-1]: values for uuid, values in trace.counters.items()}
-    assert found == {
+    result = {trace.path(uuid)[-1]: values for uuid, values in trace.counters.items()}
+    assert result == {
         "GPU 0 memory allocated": [(10, 512), (20, 1024), (30, 0)],
         "GPU 0 memory reserved": [(10, 2048), (20, 2048), (30, 2048)],
     }

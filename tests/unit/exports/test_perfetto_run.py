@@ -24,8 +24,8 @@ OFFSET = 1_500_000_000
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunData:
     """Four ranks, one of which loads data for 5 ms longer; another has a clock of its own."""
     folder = tmp_path_factory.mktemp("run")
-    found = [faults.Data(rank=LATE, ns=5_000_000), faults.Clock(rank=1, offset=OFFSET)]
-    truth.write(folder, programs.tp_dp(4, tensor=2), 4, 1, found)
+    result = [faults.Data(rank=LATE, ns=5_000_000), faults.Clock(rank=1, offset=OFFSET)]
+    truth.write(folder, programs.tp_dp(4, tensor=2), 4, 1, result)
     return read(folder)
 
 
@@ -44,47 +44,47 @@ def test_a_rank_is_a_process_with_its_time_line(run, tmp_path):
     assert [track.name for track in processes] == [f"rank {number}" for number in run.numbers]
     assert len({track.process.pid for track in processes}) == len(run)
     for rank, record in enumerate(run.records):
-        own = [each for each in trace.slices if rank_of(trace, each) == rank]
+        own = [slice_ for slice_ in trace.slices if rank_of(trace, slice_) == rank]
         line = [each for each in own if trace.path(each.track)[1] == "time line"]
         assert all(after.start == each.end for each, after in pairwise(line))
         assert line[-1].end - line[0].start == record.chain.time[-1] - record.chain.begin
         waits = sum(each.end - each.start for each in line if each.category == "wait")
         assert waits == run.exposed[rank].wait.sum()
         steps = [each for each in own if trace.path(each.track)[1] == "steps"]
-        assert [each.name for each in steps] == [f"step {n}" for n in run.step_numbers[rank]]
-    loading = [each for each in trace.slices if each.name == "idle: data loading"]
+        assert [step.name for step in steps] == [f"step {n}" for n in run.step_numbers[rank]]
+    loading = [slice_ for slice_ in trace.slices if slice_.name == "idle: data loading"]
     assert rank_of(trace, max(loading, key=lambda each: each.end - each.start)) == LATE
 
 
 def test_calls_have_their_waits_and_the_last_rank(run, tmp_path):
     trace = written(run, tmp_path, kernels=False)
-    calls = [each for each in trace.slices if each.category == "collective"]
+    calls = [slice_ for slice_ in trace.slices if slice_.category == "collective"]
     assert len(calls) == len(run.instances.calls)
     by_instance: dict[int, list[Slice]] = {}
-    for each in calls:
-        by_instance.setdefault(each.args["instance"], []).append(each)
+    for call in calls:
+        by_instance.setdefault(call.args["instance"], []).append(call)
     assert len(by_instance) == len(run.instances)
     for members in by_instance.values():
-        last = max(each.start for each in members)
-        assert len({each.name for each in members}) == 1
-        for each in members:
-            if "wait (ns)" in each.args:
-                assert each.start + each.args["wait (ns)"] == last
-            if each.args["last rank"] == rank_of(trace, each):
-                assert each.start == last
+        last = max(member.start for member in members)
+        assert len({member.name for member in members}) == 1
+        for member in members:
+            if "wait (ns)" in member.args:
+                assert member.start + member.args["wait (ns)"] == last
+            if member.args["last rank"] == rank_of(trace, member):
+                assert member.start == last
     named = calls[0].args
     assert {"group", "bytes", "transfer (ns)"} <= set(named)
 
 
 def test_flows_lead_from_each_wait_to_the_last_rank(run, tmp_path):
     trace = written(run, tmp_path, kernels=False)
-    calls = [each for each in trace.slices if each.category == "collective"]
-    waiting = [each for each in calls if each.args.get("wait (ns)", 0) > 0]
+    calls = [slice_ for slice_ in trace.slices if slice_.category == "collective"]
+    waiting = [call for call in calls if call.args.get("wait (ns)", 0) > 0]
     assert len(trace.flows) == len(waiting) > 0
     for start, end in trace.flows.values():
         assert start.args["instance"] == end.args["instance"] and start.start < end.start
         assert rank_of(trace, end) == start.args["last rank"]
-    parts = Counter(each.category for each in trace.slices if each.depth == 1)
+    parts = Counter(slice_.category for slice_ in trace.slices if slice_.depth == 1)
     assert parts["wait"] == len(waiting)
 
 
@@ -92,12 +92,12 @@ def test_kernels_are_on_the_clock_of_the_run(run, tmp_path):
     trace = written(run, tmp_path, "run.pftrace.gz")
     assert gzip.decompress((tmp_path / "run.pftrace.gz").read_bytes())
     for rank in range(len(run)):
-        own = [each for each in trace.slices if rank_of(trace, each) == rank]
+        own = [slice_ for slice_ in trace.slices if rank_of(trace, slice_) == rank]
         nccl = [each for each in own if each.name.startswith("ncclDevKernel")]
         calls = [each for each in own if each.category == "collective"]
         assert len(nccl) >= len(calls) > 0
         starts = np.sort([each.start for each in nccl])
-        apart = [np.abs(starts - each.start).min() for each in calls]
+        apart = [np.abs(starts - call.start).min() for call in calls]
         assert max(apart) < 1000
         names = {trace.path(each.track)[1] for each in own}
         assert any(name.startswith("GPU") for name in names) and len(names) > 4
@@ -106,7 +106,7 @@ def test_kernels_are_on_the_clock_of_the_run(run, tmp_path):
 
 def test_where_selects_kernels(run, tmp_path):
     trace = written(run, tmp_path, where={"op": "*mm*"})
-    ops = {each.args.get("op") for each in trace.slices if each.category == "kernel"}
+    ops = {slice_.args.get("op") for slice_ in trace.slices if slice_.category == "kernel"}
     assert ops and all("mm" in op for op in ops)
     with pytest.raises(ReportError, match="unknown key"):
         write_run_perfetto(run, tmp_path / "x", where={"colour": "red"})
@@ -116,6 +116,6 @@ def test_where_selects_kernels(run, tmp_path):
 def test_a_call_without_other_ranks_has_no_wait(tmp_path):
     truth.write(tmp_path, programs.ddp(2), 2, 1, [faults.Missing(rank=1)])
     trace = written(read(tmp_path), tmp_path, kernels=False)
-    calls = [each for each in trace.slices if each.category == "collective"]
+    calls = [slice_ for slice_ in trace.slices if slice_.category == "collective"]
     assert calls and not trace.flows
-    assert not any("last rank" in each.args or "wait (ns)" in each.args for each in calls)
+    assert not any("last rank" in call.args or "wait (ns)" in call.args for call in calls)

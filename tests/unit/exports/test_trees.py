@@ -67,12 +67,12 @@ def test_collapsed_stacks_add_up_to_the_gpu_time(trace, tmp_path):
 )
 def test_directions_are_roots(trace, tmp_path):
     profile = fastprof.open(real(trace), copies=True)
-    found = {"forward": 0, "backward": 0}
+    result = {"forward": 0, "backward": 0}
     for frames, weight in collapsed(profile, tmp_path / "net.folded"):
-        found[frames[0]] = found.get(frames[0], 0) + weight
+        result[frames[0]] = result.get(frames[0], 0) + weight
     total = profile.layers().total
-    assert found["forward"] == total["forward_ns"] > 0
-    assert found["backward"] == total["backward_ns"] > 0
+    assert result["forward"] == total["forward_ns"] > 0
+    assert result["backward"] == total["backward_ns"] > 0
 
 
 def test_weights_are_flops_bytes_and_lost_time(tmp_path):
@@ -108,18 +108,18 @@ def test_speedscope_files_have_the_schema_and_the_gpu_time(trace, tmp_path):
     schema = json.loads((VENDOR / "speedscope-1.25.0" / "file-format-schema.json").read_text())
     profile = fastprof.open(real(trace), copies=True)
     profile.export(tmp_path / "net.json", to="speedscope")
-    found = json.loads((tmp_path / "net.json").read_text())
-    jsonschema.validate(found, schema)
+    result = json.loads((tmp_path / "net.json").read_text())
+    jsonschema.validate(result, schema)
     total = int(np.maximum(profile.kernels["sil"].filled(0), 0).sum())
-    assert sum(sum(each["weights"]) for each in found["profiles"]) == total
-    n_frames = len(found["shared"]["frames"])
-    for each in found["profiles"]:
+    assert sum(sum(profile["weights"]) for profile in result["profiles"]) == total
+    n_frames = len(result["shared"]["frames"])
+    for each in result["profiles"]:
         assert each["endValue"] == sum(each["weights"])
         assert all(0 <= frame < n_frames for sample in each["samples"] for frame in sample)
     if len(profile.devices) > 1:
-        assert len(found["profiles"]) == len(profile.devices)
+        assert len(result["profiles"]) == len(profile.devices)
         device = profile.kernels["device"]
-        for number, each in zip(sorted(profile.devices), found["profiles"], strict=True):
+        for number, each in zip(sorted(profile.devices), result["profiles"], strict=True):
             assert sum(each["weights"]) == int(profile.kernels["sil"][device == number].sum())
 
 
@@ -132,15 +132,15 @@ def test_speedscope_has_the_selected_kernels_of_each_gpu(where, tmp_path):
     profile = fastprof.open(trace.write(tmp_path / "two.json"))
     assert set(profile.devices) == {0, 1}
     profile.export(tmp_path / "net.json", to="speedscope", where=where)
-    found = json.loads((tmp_path / "net.json").read_text())
-    assert [sum(each["weights"]) for each in found["profiles"]] == [0, 30]
+    result = json.loads((tmp_path / "net.json").read_text())
+    assert [sum(profile["weights"]) for profile in result["profiles"]] == [0, 30]
 
 
 def test_speedscope_frames_have_files_and_lines(tmp_path):
     profile = fastprof.open(real("kineto/owlv2_h100.json.gz"), copies=True)
     profile.export(tmp_path / "net.json", to="speedscope", stack="stack")
     frames = json.loads((tmp_path / "net.json").read_text())["shared"]["frames"]
-    places = {(each.get("file"), each.get("line")) for each in frames}
+    places = {(frame.get("file"), frame.get("line")) for frame in frames}
     assert ("multiprocessing/process.py", 314) in places
 
 
@@ -151,11 +151,11 @@ def test_pstats_have_the_gpu_time_by_function(tmp_path):
     stats = pstats.Stats(str(path))
     total = profile.kernels["sil"].sum() / 1e9
     assert stats.total_tt == pytest.approx(total)
-    found = {key[2]: value for key, value in stats.stats.items()}
-    assert found["spawn_main"][3] == pytest.approx(total)  # cumulative: it encloses everything
-    assert found["spawn_main"][2] == 0
+    result = {key[2]: value for key, value in stats.stats.items()}
+    assert result["spawn_main"][3] == pytest.approx(total)  # cumulative: it encloses everything
+    assert result["spawn_main"][2] == 0
     for _, _, _, cumulative, callers in stats.stats.values():
-        assert sum(each[3] for each in callers.values()) <= cumulative * 1.0001
+        assert sum(caller[3] for caller in callers.values()) <= cumulative * 1.0001
     shown = processes.python("-m", "pstats", str(path), input="sort cumtime\nstats 3\n", check=True)
     assert "spawn_main" in shown.stdout
 
@@ -258,4 +258,4 @@ def test_an_empty_capture_is_exported(name, tmp_path):
 def test_an_unwritable_file_is_an_error_and_leaves_nothing(name, small, tmp_path):
     with pytest.raises(OSError, match="no such folder"):
         small.export(tmp_path / "no such folder" / "out", to=name)
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["net.sqlite"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["net.sqlite"]

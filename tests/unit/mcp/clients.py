@@ -73,9 +73,9 @@ def over_http(folder: Path) -> Iterator[str]:
         try:
             assert process.stderr is not None
             line = process.stderr.readline()
-            found = re.search(r"http://\S+", line)
-            assert found, line
-            yield found[0]
+            match = re.search(r"http://\S+", line)
+            assert match, line
+            yield match[0]
         finally:
             process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 130

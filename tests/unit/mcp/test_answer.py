@@ -62,6 +62,6 @@ def test_text_is_printable_and_short():
 
 
 def test_values_are_bounded():
-    found = bounded({"a": "x" * 5000, "b": list(range(500)), "c": math.nan, "d": "\udcff"})
-    assert len(found["a"]) == 1003 and found["b"][-1] == "... 450 more" and found["c"] is None
-    json.dumps(found, allow_nan=False).encode()
+    result = bounded({"a": "x" * 5000, "b": list(range(500)), "c": math.nan, "d": "\udcff"})
+    assert len(result["a"]) == 1003 and result["b"][-1] == "... 450 more" and result["c"] is None
+    json.dumps(result, allow_nan=False).encode()

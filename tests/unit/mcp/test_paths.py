@@ -68,10 +68,10 @@ def test_the_listing_has_traces_only(inside):
     (inside / "notes.txt").write_text("")
     (inside / "schema.sql").write_text("CREATE TABLE x")
     (inside / "net.sql").write_bytes(b"SQLite format 3\0")
-    found = AllowedFiles([inside]).listing()
-    names = [os.path.relpath(row["file"], inside) for row in found["files"]]
+    result = AllowedFiles([inside]).listing()
+    names = [os.path.relpath(row["file"], inside) for row in result["files"]]
     assert names == ["a.json", "net.sql", "deep/b.json"]
-    assert found["n_files"] == 3 and found["is_complete"]
+    assert result["n_files"] == 3 and result["is_complete"]
 
 
 def test_a_directory_must_exist(inside):

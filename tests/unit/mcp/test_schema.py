@@ -20,7 +20,7 @@ def test_schemas_are_valid(name):
     for schema in (tool.arguments, tool.result):
         jsonschema.Draft202012Validator.check_schema(schema)
     assert tool.arguments["additionalProperties"] is False
-    assert all(each.get("description") or each.get("enum") for each in
+    assert all(property_.get("description") or property_.get("enum") for property_ in
                tool.arguments["properties"].values())  # fmt: skip
 
 

@@ -81,10 +81,10 @@ def test_every_tool_answers_over_stdio(folder, mode):
         json.dumps(result.structured_content, allow_nan=False)
 
 
-@pytest.mark.parametrize("name", [each for each in CALLS if each not in ("ranks", "guide")])
+@pytest.mark.parametrize("name", [call for call in CALLS if call not in ("ranks", "guide")])
 def test_an_answer_has_the_values_of_its_command(name, folder):
     arguments = dict(CALLS[name])
-    found = called(folder, name, **arguments).structured_content
+    result = called(folder, name, **arguments).structured_content
     words = {
         "report": ["summary", "--by", "layer,dir"],
         "find": ["find", "--where", "kind=gemm", "--sort", "gpu_ns", "--limit", "2"],
@@ -100,11 +100,11 @@ def test_an_answer_has_the_values_of_its_command(name, folder):
         done = run("kernel", folder / last, "100", "--json")
     expected = json.loads(done.stdout)
     if name == "info":
-        assert found["span"] == expected["span"] and found["coverage"] == expected["coverage"]
+        assert result["span"] == expected["span"] and result["coverage"] == expected["coverage"]
         return
     tables = expected.get("tables", {"": expected})
     for key, table in tables.items():
-        own = found["tables"][key] if key else found
+        own = result["tables"][key] if key else result
         assert own["total"] == table.get("total", own["total"])
         for row, whole in zip(own["rows"], table["rows"], strict=False):
             assert row.items() <= whole.items()

@@ -20,8 +20,8 @@ def folder(tmp_path, generated):
 
 def opened(profiles, *names):
     """The profiles of files, after the call that used them."""
-    with profiles.using([f"{name}.sqlite" for name in names], Work()) as found:
-        return found
+    with profiles.using([f"{name}.sqlite" for name in names], Work()) as result:
+        return result
 
 
 def names_of(profiles):

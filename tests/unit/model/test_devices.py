@@ -85,30 +85,30 @@ def test_memory_tells_cards_of_one_name_apart() -> None:
 
 
 def test_a_bandwidth_of_another_memory_is_not_taken() -> None:
-    found = resolve("NVIDIA GeForce RTX 3080", GpuFigures(memory=12_884_901_888))
-    assert found.bandwidth is None
-    assert found.flops["fp32"] == 29.8e12
-    assert "bandwidth unknown: the GPU table has no" in found.why
+    result = resolve("NVIDIA GeForce RTX 3080", GpuFigures(memory=12_884_901_888))
+    assert result.bandwidth is None
+    assert result.flops["fp32"] == 29.8e12
+    assert "bandwidth unknown: the GPU table has no" in result.why
 
 
 def test_the_bandwidth_of_the_file_comes_first_and_flops_of_the_table() -> None:
     told = GpuFigures(sms=60, clock=2_745_000_000, bandwidth=504_048_000_000, capability="8.9")
-    found = resolve("NVIDIA GeForce RTX 4070 Ti", told)
-    assert found.bandwidth == 504_048_000_000
-    assert found.flops["half"] == 80.2e12
-    assert found.sources["bandwidth"] == "the file"
-    assert "white paper" in found.sources["flops"]
-    assert found.why == ""
+    result = resolve("NVIDIA GeForce RTX 4070 Ti", told)
+    assert result.bandwidth == 504_048_000_000
+    assert result.flops["half"] == 80.2e12
+    assert result.sources["bandwidth"] == "the file"
+    assert "white paper" in result.sources["flops"]
+    assert result.why == ""
 
 
 def test_a_gpu_without_a_row_is_derived() -> None:
     told = GpuFigures(sms=80, clock=1_455_000_000, bandwidth=652 * GB, capability="7.0")
-    found = resolve("NVIDIA TITAN V", told)
-    assert found.flops["fp32"] == 2 * 64 * 80 * 1.455e9
-    assert found.flops["half"] == 2 * 512 * 80 * 1.455e9
-    assert "tf32" not in found.flops
-    assert found.peak("fp32", tensor_cores=True) is None
-    assert found.why == ""
+    result = resolve("NVIDIA TITAN V", told)
+    assert result.flops["fp32"] == 2 * 64 * 80 * 1.455e9
+    assert result.flops["half"] == 2 * 512 * 80 * 1.455e9
+    assert "tf32" not in result.flops
+    assert result.peak("fp32", tensor_cores=True) is None
+    assert result.why == ""
 
 
 def test_geforce_adds_up_in_fp32_at_half_the_rate() -> None:
@@ -127,18 +127,18 @@ def test_geforce_adds_up_in_fp32_at_half_the_rate() -> None:
     ],
 )
 def test_what_is_not_known_says_why(name: str | None, told: GpuFigures, why: str) -> None:
-    found = resolve(name, told)
-    assert found.why.startswith(why)
-    assert found.flops == {}
+    result = resolve(name, told)
+    assert result.why.startswith(why)
+    assert result.flops == {}
 
 
 def test_peaks_by_compute_type() -> None:
-    found = resolve("NVIDIA H100 80GB HBM3")
-    assert found.peak("bf16", tensor_cores=True) == 989.4e12
-    assert found.peak("fp32", tensor_cores=True) == 494.7e12
-    assert found.peak("fp32", tensor_cores=False) == 66.9e12
-    assert found.peak("fp16", tensor_cores=False) == 66.9e12
-    assert found.peak("fp64", tensor_cores=True) == 66.9e12
+    result = resolve("NVIDIA H100 80GB HBM3")
+    assert result.peak("bf16", tensor_cores=True) == 989.4e12
+    assert result.peak("fp32", tensor_cores=True) == 494.7e12
+    assert result.peak("fp32", tensor_cores=False) == 66.9e12
+    assert result.peak("fp16", tensor_cores=False) == 66.9e12
+    assert result.peak("fp64", tensor_cores=True) == 66.9e12
     assert resolve("Tesla T4").peak("fp8", tensor_cores=True) is None
 
 
@@ -178,8 +178,8 @@ def test_an_architecture_names_a_gpu_by_compute_units_and_memory() -> None:
         (228, 137 * GB): "AMD Instinct MI300A data sheet",
     }
     for (sms, memory), source in of.items():
-        found = resolve("gfx942", GpuFigures(sms=sms, memory=memory, **told))
-        assert (found.sources["flops"], found.sources["bandwidth"]) == (source, source)
+        result = resolve("gfx942", GpuFigures(sms=sms, memory=memory, **told))
+        assert (result.sources["flops"], result.sources["bandwidth"]) == (source, source)
     other = resolve("AMD Instinct MI308X", GpuFigures(sms=80, memory=206 * GB, **told))
     assert other.sources["flops"] == "the file's multiprocessors and clock"
     assert other.flops["half"] == 2 * 1024 * 80 * 2.1e9
@@ -201,9 +201,12 @@ def test_fp4_is_known_of_cdna_4() -> None:
 
 
 def test_sizes_are_those_of_the_file_or_else_of_the_table() -> None:
-    found = resolve("NVIDIA H100 80GB HBM3", GpuFigures(sms=114, memory=79 * GB))
-    assert (found.sms, found.clock, found.memory) == (114, 1830 * 10**6, 79 * GB)
-    assert (found.sources["sms"], found.sources["clock"]) == ("the file", "NVIDIA H100 data sheet")
+    result = resolve("NVIDIA H100 80GB HBM3", GpuFigures(sms=114, memory=79 * GB))
+    assert (result.sms, result.clock, result.memory) == (114, 1830 * 10**6, 79 * GB)
+    assert (result.sources["sms"], result.sources["clock"]) == (
+        "the file",
+        "NVIDIA H100 data sheet",
+    )
     unknown = resolve("NVIDIA Z1")
     assert (unknown.sms, unknown.clock, unknown.memory, unknown.sources) == (None, None, None, {})
 
@@ -226,11 +229,11 @@ V100 = resolve("Tesla V100-SXM2-16GB", GpuFigures(sms=80))
     ],
 )
 def test_a_gpu_of_the_user_replaces_that_of_the_file(gpu, tflops, bandwidth) -> None:
-    found = with_figures(V100, gpu)
-    assert found.flops["half"] == pytest.approx(tflops * 1e12)
-    assert found.bandwidth == bandwidth * GB
-    assert found.sources["flops"].startswith("--gpu: ")
-    assert (found.name, found.sms, found.sources["sms"]) == (gpu, 80, "the file")
+    result = with_figures(V100, gpu)
+    assert result.flops["half"] == pytest.approx(tflops * 1e12)
+    assert result.bandwidth == bandwidth * GB
+    assert result.sources["flops"].startswith("--gpu: ")
+    assert (result.name, result.sms, result.sources["sms"]) == (gpu, 80, "the file")
 
 
 @pytest.mark.parametrize(
@@ -250,13 +253,13 @@ def test_an_unknown_gpu_is_named_with_the_nearest(gpu, message) -> None:
 
 
 def test_peaks_of_the_user_replace_single_figures() -> None:
-    found = with_figures(V100, peak="bf16=312, fp32=19.5,bw=1555")
-    assert (found.flops["half"], found.flops["fp32"], found.flops["fp64"]) == (
+    result = with_figures(V100, peak="bf16=312, fp32=19.5,bw=1555")
+    assert (result.flops["half"], result.flops["fp32"], result.flops["fp64"]) == (
         312e12,
         19.5e12,
         7.8e12,
     )
-    assert (found.bandwidth, found.sources["half"], found.sources["bandwidth"]) == (
+    assert (result.bandwidth, result.sources["half"], result.sources["bandwidth"]) == (
         1555 * GB, "--peak", "--peak"
     )  # fmt: skip
     assert with_figures(V100, peak={"bf16": 312}, bandwidth=700).bandwidth == 700 * GB

@@ -39,9 +39,9 @@ def one_kernel(**device):
     ],
 )
 def test_exports_say_their_versions_since_2022(about, schema, versions):
-    found = about(one_kernel(), schema=schema)
-    assert (found.format, found.tool) == ("nsys", "NVIDIA Nsight Systems")
-    assert (found.tool_version, found.schema_version) == versions
+    result = about(one_kernel(), schema=schema)
+    assert (result.format, result.tool) == ("nsys", "NVIDIA Nsight Systems")
+    assert (result.tool_version, result.schema_version) == versions
 
 
 def test_settings_of_the_capture_are_kept_and_the_environment_is_not(about):
@@ -81,14 +81,14 @@ def test_what_an_export_says_of_a_gpu_besides_its_name(about):
 
 
 def test_exports_of_2020_say_nothing_of_a_gpu_but_its_name(about):
-    found = about(one_kernel().gpu("RTX 6000", **RTX), schema="2020")
-    assert (found.gpus, found.gpu_figures) == ({0: "RTX 6000"}, {})
+    result = about(one_kernel().gpu("RTX 6000", **RTX), schema="2020")
+    assert (result.gpus, result.gpu_figures) == ({0: "RTX 6000"}, {})
 
 
 def test_what_differs_among_gpus_of_one_name_is_not_told(about):
     export = one_kernel().gpu("T4", device=0, smCount=40).gpu("T4", device=1, smCount=39)
-    found = about(export, schema="2025")
-    assert (found.gpus, found.gpu_figures) == ({0: "T4", 1: "T4"}, {})
+    result = about(export, schema="2025")
+    assert (result.gpus, result.gpu_figures) == ({0: "T4", 1: "T4"}, {})
 
 
 @pytest.mark.parametrize("value", ["x", 0, -1, 1.5, None])
@@ -127,25 +127,25 @@ def test_processes_and_threads_with_launches_or_ranges_have_names(about):
     export.row("PROCESSES", globalPid=global_tid(7, 0), pid=7, name="sshd")
     for tid, name in [(1, "main"), (2, "autograd"), (3, "idle")]:
         export.row("ThreadNames", nameId=export.string(name), globalTid=global_tid(100, tid))
-    found = about(export)
-    assert found.processes == {100: "python"}
-    assert found.threads == {(100, 1): "main", (100, 2): "autograd"}
+    result = about(export)
+    assert result.processes == {100: "python"}
+    assert result.threads == {(100, 1): "main", (100, 2): "autograd"}
 
 
 def test_text_that_is_not_utf_8_does_not_keep_an_export_from_being_read(about):
     export = one_kernel().gpu("GPU")
     export.row("META_DATA_CAPTURE", name="CUDA_X", value=b"\xe9\xff")
     export.row("PROCESSES", globalPid=global_tid(100, 0), pid=100, name=b"pyth\xf6n")
-    found = about(export)
-    assert found.settings == {"CUDA_X": "\ufffd\ufffd"}
-    assert found.processes == {100: "pyth\ufffdn"}
+    result = about(export)
+    assert result.settings == {"CUDA_X": "\ufffd\ufffd"}
+    assert result.processes == {100: "pyth\ufffdn"}
 
 
 def test_tables_with_other_columns_are_passed_over(about):
     export = one_kernel().gpu("GPU").row("PROCESSES", pid=100, name="python")
     lacking = {"TARGET_INFO_GPU": ["name"], "PROCESSES": ["pid"]}
-    found = about(export, without_columns=lacking)
-    assert (found.gpus, found.processes) == ({}, {})
+    result = about(export, without_columns=lacking)
+    assert (result.gpus, result.processes) == ({}, {})
 
 
 @pytest.mark.parametrize("table", ["META_DATA_CAPTURE", "TARGET_INFO_GPU", "PROCESSES"])
@@ -188,8 +188,8 @@ def test_nvprof_files_say_version_gpus_and_names(tmp_path):
 
 
 def test_nvprof_files_may_say_nothing_of_themselves(about):
-    found = about(NvprofFile().kernel(30, 42, corr=7))
-    assert (found.format, found.schema_version, found.gpus) == ("nvprof", None, {})
+    result = about(NvprofFile().kernel(30, 42, corr=7))
+    assert (result.format, result.schema_version, result.gpus) == ("nvprof", None, {})
 
 
 def test_nvprof_files_say_kilobytes_and_kilohertz(about):
@@ -218,13 +218,13 @@ def test_a_trace_says_neither_clock_nor_bandwidth(about):
 
 def test_what_is_said_of_all_gpus_alike_holds_for_those_that_worked(about):
     properties = [{"id": device, "name": "MI300X", "numSms": 304} for device in (0, 1)]
-    found = about(KinetoFile(deviceProperties=properties).kernel(3_000, 4_000, 1, device=9))
-    assert found.gpus == dict.fromkeys((0, 1, 9), "MI300X")
-    assert found.gpu_figures[9] == GpuFigures(sms=304)
+    result = about(KinetoFile(deviceProperties=properties).kernel(3_000, 4_000, 1, device=9))
+    assert result.gpus == dict.fromkeys((0, 1, 9), "MI300X")
+    assert result.gpu_figures[9] == GpuFigures(sms=304)
     properties[1]["name"] = "MI325X"
-    found = about(KinetoFile(deviceProperties=properties).kernel(3_000, 4_000, 1, device=9))
-    assert 9 not in found.gpus
-    assert found.gpu_figures == dict.fromkeys((0, 1, 9), GpuFigures(sms=304))
+    result = about(KinetoFile(deviceProperties=properties).kernel(3_000, 4_000, 1, device=9))
+    assert 9 not in result.gpus
+    assert result.gpu_figures == dict.fromkeys((0, 1, 9), GpuFigures(sms=304))
 
 
 def test_the_root_of_a_trace_says_versions_gpus_and_rank(about):
@@ -236,21 +236,21 @@ def test_the_root_of_a_trace_says_versions_gpus_and_rank(about):
         record_shapes=1,
         nothing=None,
     )
-    found = about(trace.kernel(30_000, 40_000, corr=1))
-    assert (found.format, found.tool, found.schema_version) == ("kineto", "torch.profiler", "1")
-    assert found.gpus == {0: "A100", 1: "H100"}
-    assert found.distributed == Distributed("nccl", 3, 8)
-    assert found.versions == {"cuda_runtime_version": "12010", "nccl_version": "2.17"}
-    assert found.settings == {"record_shapes": 1}
+    result = about(trace.kernel(30_000, 40_000, corr=1))
+    assert (result.format, result.tool, result.schema_version) == ("kineto", "torch.profiler", "1")
+    assert result.gpus == {0: "A100", 1: "H100"}
+    assert result.distributed == Distributed("nccl", 3, 8)
+    assert result.versions == {"cuda_runtime_version": "12010", "nccl_version": "2.17"}
+    assert result.settings == {"record_shapes": 1}
 
 
 @pytest.mark.parametrize("value", [None, 7, [], {"id": 1}, [[]], {"rank": "x"}])
 def test_a_root_of_another_shape_tells_nothing(about, value):
-    found = about(
+    result = about(
         KinetoFile(deviceProperties=value, distributedInfo=value).kernel(3_000, 4_000, corr=1)
     )
-    assert found.gpus == {}
-    assert found.distributed in (None, Distributed(None, None, None))
+    assert result.gpus == {}
+    assert result.distributed in (None, Distributed(None, None, None))
 
 
 def test_names_of_gpus_and_streams_are_none_of_processes_and_threads(about):
@@ -260,24 +260,24 @@ def test_names_of_gpus_and_streams_are_none_of_processes_and_threads(about):
     trace.named("thread_name", f"thread {TID} (python)", tid=TID)
     trace.named("thread_name", f"thread {TID} (pt_main_thread)", tid=TID)
     trace.named("thread_name", "stream 7", pid=0, tid=7)
-    found = about(trace)
-    assert found.processes == {PID: "python"}
-    assert found.threads == {(PID, TID): "pt_main_thread"}
+    result = about(trace)
+    assert result.processes == {PID: "python"}
+    assert result.threads == {(PID, TID): "pt_main_thread"}
 
 
 def test_memory_events_are_kept_as_they_are(about):
     told = {"Addr": 4096, "Device Type": 1, "Device Id": 0, "Total Allocated": 5}
     trace = KinetoFile().kernel(30_000, 40_000, corr=1)
-    found = about(
+    result = about(
         trace.memory(2_000, 512, **told, **{"Total Reserved": 9}).memory(3_000, -512)
     ).memory
-    rows = [column.tolist() for column in vars(found).values()]
+    rows = [column.tolist() for column in vars(result).values()]
     none = np.iinfo(np.int64).min
     assert rows == [
         *([2000, 3000], [4096, -1], [512, -512], [1, -1], [0, -1], [5, -1], [9, -1]),
         *([100, 100], [1, 1], [-1, -1]),
     ]
-    assert len(found) == 2 and none not in found.time
+    assert len(result) == 2 and none not in result.time
 
 
 # Steps.

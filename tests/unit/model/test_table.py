@@ -89,11 +89,11 @@ def test_every_form_has_the_same_values():
         "op": None, "stream": None, "kernels": 1, "gpu_ns": None, "flop_per_s": None, "share": None,
         "max_ns": 7,
     }  # fmt: skip
-    found = json.loads(TABLE.to_json())
-    assert found["rows"] == rows
-    assert (found["fastprof"], found["schema"], found["file"]) == (__version__, 1, "net.json")
-    assert found["total"] == TABLE.total
-    assert found["notes"] == ["a note"]
+    result = json.loads(TABLE.to_json())
+    assert result["rows"] == rows
+    assert (result["fastprof"], result["schema"], result["file"]) == (__version__, 1, "net.json")
+    assert result["total"] == TABLE.total
+    assert result["notes"] == ["a note"]
     lines = list(csv.DictReader(io.StringIO(TABLE.csv())))
     assert lines[0]["gpu_ns"] == "2500000"
     assert lines[2] == {

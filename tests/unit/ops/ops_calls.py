@@ -66,7 +66,7 @@ def calls(table: str, values: Mapping[str, Any]) -> Iterator[Call]:
         for word in words:
             key, text, times = re.fullmatch(r"(?:(\w+)=)?(.+?)(?:\*(\d+))?", word).groups()
             if text.startswith("*"):
-                arguments += [Arg("", each) for each in values[text[1:]]]
+                arguments += [Arg("", value) for value in values[text[1:]]]
             else:
                 arguments += [Arg(key or "", _value(text, values))] * int(times or 1)
         for name in names.split("|"):
@@ -81,11 +81,11 @@ def _value(text: str, values: Mapping[str, Any]) -> Any:
         return _WORDS[text]
     if text.startswith("("):
         items = re.findall(r"(?:[^,()\[]|\([^()]*\)|\[[^]]*\])+", text[1:-1])
-        return tuple(_value(each, values) for each in items)
+        return tuple(_value(item, values) for item in items)
     if text.startswith("'"):
         return text.strip("'")
     dtype, bracket, sizes = text.rstrip("]").partition("[")
     if bracket:
-        shape = tuple(int(each) for each in sizes.split(",") if each)
+        shape = tuple(int(part) for part in sizes.split(",") if part)
         return Tensor(shape, _DTYPES.get(dtype, dtype))
     return int(text) if re.fullmatch(r"-?\d+", text) else float(text)

@@ -55,12 +55,12 @@ def listed(
     back: tuple[int | None, int | None] | None = None,
 ) -> list[Example]:
     """All calls of a table, which have equal costs; also of their backward pass, if given."""
-    found = []
+    result = []
     for call in calls(table, values):
-        found.append(Example(call, flops, moved, params, direction))
+        result.append(Example(call, flops, moved, params, direction))
         if back is not None:
-            found.append(Example(call, *back, params, "bprop"))
-    return found
+            result.append(Example(call, *back, params, "bprop"))
+    return result
 
 
 class Rows:
@@ -106,11 +106,11 @@ def difference(example: Example) -> str | None:
     done = work(example.call, example.direction)
     if done is None:
         return f"{example}: {why_unknown(example.call, example.direction)}"
-    found = (done.cost.flops, done.cost.bytes)
+    result = (done.cost.flops, done.cost.bytes)
     params = done.parts[0].params if example.params is not None else None
-    if found == (example.flops, example.bytes) and params == example.params:
+    if result == (example.flops, example.bytes) and params == example.params:
         return None
-    return f"{example}: {found}, {params}"
+    return f"{example}: {result}, {params}"
 
 
 def check(example: Example) -> None:
@@ -124,7 +124,7 @@ ODD = (None, Tensor((3,), "float32"), Tensor((2, 2, 2), "float32"), Tensor((2,) 
 
 def failures(examples: Iterable[Example], odd: Sequence[Any] = ODD) -> Iterator[str]:
     """What formulas raise for examples with an odd argument, or with the first few alone."""
-    for call in {repr(each.call): each.call for each in examples}.values():
+    for call in {repr(example.call): example.call for example in examples}.values():
         changed = [call.args[:place] for place in range(len(call.args))]
         for place, arg in enumerate(call.args):
             before, after = call.args[:place], call.args[place + 1 :]

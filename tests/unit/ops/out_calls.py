@@ -29,24 +29,28 @@ class Pair(NamedTuple):
 def _results(schema: Any) -> int:
     """The number of output tensors of an overload; they are the last arguments."""
     return sum(
-        each.kwarg_only and each.alias_info is not None and each.alias_info.is_write
-        for each in schema.arguments
+        argument.kwarg_only and argument.alias_info is not None and argument.alias_info.is_write
+        for argument in schema.arguments
     )
 
 
 def _inputs(schema: Any) -> tuple[tuple[str, str], ...]:
     arguments = schema.arguments[: len(schema.arguments) - _results(schema)]
-    return tuple((each.name, str(each.type)) for each in arguments if each.name not in _OPTIONS)
+    return tuple(
+        (argument.name, str(argument.type))
+        for argument in arguments
+        if argument.name not in _OPTIONS
+    )
 
 
 @cache
 def out_overloads() -> dict[str, list[Any]]:
     """Schemas of ATen's `out` overloads by operator name."""
-    found = defaultdict(list)
+    result = defaultdict(list)
     for schema in torch._C._jit_get_all_schemas():
         if schema.name.startswith("aten::") and _results(schema):
-            found[schema.name.removeprefix("aten::")].append(schema)
-    return found
+            result[schema.name.removeprefix("aten::")].append(schema)
+    return result
 
 
 def with_results(plain: Call, schema: Any, results: Iterable[Any]) -> Iterator[Pair]:
@@ -56,7 +60,7 @@ def with_results(plain: Call, schema: Any, results: Iterable[Any]) -> Iterator[P
         for arg, each in zip(plain.args, schema.arguments, strict=True)
         if each.name not in _OPTIONS
     ]
-    given = [Arg("", each) for each in results]
+    given = [Arg("", result) for result in results]
     for other in out_overloads()[plain.op]:
         n = _results(other)
         if _inputs(other) == _inputs(schema) and n <= len(given):
@@ -79,7 +83,7 @@ class _Pairs(TorchDispatchMode):
             filled = _in_order(schema, args, kwargs or {})
             plain = Call("aten", name, tuple(Arg("", value(each)) for each in filled))
             results = result if isinstance(result, tuple) else (result,)
-            if all(isinstance(each, (torch.Tensor, list)) for each in results):
+            if all(isinstance(result, (torch.Tensor, list)) for result in results):
                 for pair in with_results(plain, schema, map(value, results)):
                     self.found.setdefault(repr(pair), pair)
         return result
@@ -120,13 +124,13 @@ def pairs_of(calls: Iterable[Call]) -> list[Pair]:
     for schema in torch._C._jit_get_all_schemas():
         if schema.name.startswith("aten::") and not _results(schema):
             plain[schema.name.removeprefix("aten::")].append(schema)
-    found = []
+    result = []
     for call in calls:
         schemas = plain[call.op] if call.mod == "aten" and call.op in out_overloads() else []
         for schema in schemas:
             if len(schema.arguments) == len(call.args) and _could_be(schema, call):
-                found.extend(with_results(call, schema, made_up))
-    return found
+                result.extend(with_results(call, schema, made_up))
+    return result
 
 
 def _could_be(schema: Any, call: Call) -> bool:

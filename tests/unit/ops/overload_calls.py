@@ -23,16 +23,16 @@ class Ran(NamedTuple):
     def sizes_only(self) -> Call:
         """The call as in emit_nvtx: shapes only, lists expanded."""
         shapes = []
-        for each in self.call.args:
-            nested = isinstance(each.value, tuple) and any(map(_is_tensor, each.value))
-            shapes.extend(each.value if nested else [each.value])
-        bare = [Tensor(each.shape if isinstance(each, Tensor) else ()) for each in shapes]
+        for arg in self.call.args:
+            nested = isinstance(arg.value, tuple) and any(map(_is_tensor, arg.value))
+            shapes.extend(arg.value if nested else [arg.value])
+        bare = [Tensor(shape.shape if isinstance(shape, Tensor) else ()) for shape in shapes]
         return Call(self.call.mod, self.call.op, tuple(Arg("", each) for each in bare))
 
     @property
     def without_values(self) -> Call:
         """The call as in a trace without concrete inputs: types, but no plain values."""
-        args = [each if _is_kept(each.value) else Arg("", UNKNOWN) for each in self.call.args]
+        args = [arg if _is_kept(arg.value) else Arg("", UNKNOWN) for arg in self.call.args]
         return Call(self.call.mod, self.call.op, tuple(args))
 
 

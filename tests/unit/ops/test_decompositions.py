@@ -72,8 +72,8 @@ MALFORMED = [
 
 def test_what_iterates_is_an_estimate() -> None:
     exact = {}
-    for each in EXAMPLES:
-        done = work(each.call, "fprop")
-        exact[each.call.op] = done is not None and done.cost.exact
+    for example in EXAMPLES:
+        done = work(example.call, "fprop")
+        exact[example.call.op] = done is not None and done.cost.exact
     assert not any(exact[name] for name in ("_linalg_svd", "_linalg_eigh", "linalg_eig"))
     assert all(exact[name] for name in ("linalg_cholesky_ex", "linalg_inv_ex", "_linalg_solve_ex"))

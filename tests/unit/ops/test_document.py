@@ -54,9 +54,9 @@ def test_a_formula_is_imported_when_a_call_needs_it():
 def test_every_formula_documents_its_flops_and_bytes():
     functions = [formula.function for formula, _ in formulas()]
     missing = [
-        f"{each.__module__}.{each.__name__}: {part}"
-        for each in functions
-        for part in undocumented(inspect.getdoc(each) or "")
+        f"{function.__module__}.{function.__name__}: {part}"
+        for function in functions
+        for part in undocumented(inspect.getdoc(function) or "")
     ]
     assert len(functions) > 300
     assert missing == []

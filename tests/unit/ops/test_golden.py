@@ -16,10 +16,10 @@ POINTWISE = {"__mul__", "__add__", "relu", "mul_"}
 def _call(marker):
     fields = ast.literal_eval(marker)
     arguments = []
-    for each in fields["args"]:
-        tensor = each["type"] == "tensor"
-        value = Tensor(each["shape"], each["dtype"]) if tensor else each.get("value")
-        arguments.append(Arg(each["name"], value))
+    for arg in fields["args"]:
+        tensor = arg["type"] == "tensor"
+        value = Tensor(arg["shape"], arg["dtype"]) if tensor else arg.get("value")
+        arguments.append(Arg(arg["name"], value))
     return Call(fields["mod"], fields["op"], tuple(arguments))
 
 

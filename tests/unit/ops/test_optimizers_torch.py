@@ -32,8 +32,8 @@ def known(one: Call) -> Cost:
 def flat(one: Call) -> Call:
     """The call as recorded by emit_nvtx: sizes, with flattened lists."""
     args: list[Arg] = []
-    for each in one.args:
-        value = each.value if isinstance(each.value, tuple) else (each.value,)
+    for arg in one.args:
+        value = arg.value if isinstance(arg.value, tuple) else (arg.value,)
         tensors = [item for item in value if isinstance(item, Tensor)]
         args += [Arg("", Tensor(item.shape)) for item in tensors or [Tensor(())]]
     return Call(one.mod, one.op, tuple(args))
@@ -150,7 +150,7 @@ OPTIONS = [
 def test_the_fused_step_of_an_optimizer_is_one_call_with_a_cost(name, options, flops):
     optimizer = OPTIMIZERS[name](parameters(), fused=True, **options)
     optimizer.step()
-    elements = sum(each.numel() for each in optimizer.param_groups[0]["params"])
+    elements = sum(param.numel() for param in optimizer.param_groups[0]["params"])
     calls = recorded(aten_calls, optimizer.step)
     (one,) = (each for each in calls if each.op == f"_fused_{name}_")
     cost = known(one)
@@ -177,15 +177,15 @@ def test_every_call_on_lists_of_an_optimizer_has_a_cost(name):
 
 def test_the_scaler_of_gradients_checks_and_updates_with_costs():
     gradients = [torch.rand(size) for size in shapes(4)]
-    found, scale, growth = torch.zeros(()), torch.ones(()), torch.zeros((), dtype=torch.int32)
+    result, scale, growth = torch.zeros(()), torch.ones(()), torch.zeros((), dtype=torch.int32)
 
     def scaler() -> None:
-        torch._amp_foreach_non_finite_check_and_unscale_(gradients, found, scale)
-        torch._amp_update_scale_(scale, growth, found, 2.0, 0.5, 2000)
+        torch._amp_foreach_non_finite_check_and_unscale_(gradients, result, scale)
+        torch._amp_update_scale_(scale, growth, result, 2.0, 0.5, 2000)
 
     for manager in (aten_calls, python_calls):
         first, second = recorded(manager, scaler)
-        count = sum(each.numel() for each in gradients)
+        count = sum(gradient.numel() for gradient in gradients)
         assert known(first) == Cost(2 * count, 2 * 4 * count)
         assert known(second) == Cost(3, 3 * 4 + 2 * 4)
 

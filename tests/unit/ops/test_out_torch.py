@@ -45,17 +45,17 @@ def test_without_types_or_values_nothing_known_is_lost(sampled: list[Pair], form
         plain, out = (getattr(Ran(call, 0, 0), form) for call in (pair.plain, pair.out))
         if form == "sizes_only" and pair.overload in AMBIGUOUS_SIZES:
             continue
-        found = work(plain, "fprop")
-        if found is not None and found.cost.exact:
+        result = work(plain, "fprop")
+        if result is not None and result.cost.exact:
             more = zip(costs(plain), costs(out), strict=True)
             lost += [out] if any(was not in (None, now) for was, now in more) else []
-        elif found is not None and work(out, "fprop") is None:
+        elif result is not None and work(out, "fprop") is None:
             lost.append(out)
     assert lost == []
 
 
 def test_worked_examples_cost_the_same_with_tensors_for_their_results() -> None:
-    calls = [each.call for each in all_examples() if each.direction == "fprop"]
+    calls = [example.call for example in all_examples() if example.direction == "fprop"]
     pairs = pairs_of(call for call in calls if call.result is None)
     assert len({pair.overload for pair in pairs}) > 400
     for pair in pairs:
@@ -65,14 +65,14 @@ def test_worked_examples_cost_the_same_with_tensors_for_their_results() -> None:
 
 
 def test_nearly_every_out_overload_of_a_modelled_operator_is_tried(sampled: list[Pair]) -> None:
-    modelled = {each.call.op for each in all_examples() if each.call.mod == "aten"}
+    modelled = {example.call.op for example in all_examples() if example.call.mod == "aten"}
     all_of_them = {
         f"{name}.{schema.overload_name}"
         for name, schemas in out_overloads().items()
         for schema in schemas
         if name in modelled
     }
-    worked = pairs_of(each.call for each in all_examples())
+    worked = pairs_of(example.call for example in all_examples())
     tried = {pair.overload for pair in (*sampled, *worked)}
     assert len(all_of_them) > 800
     assert len(all_of_them & tried) > 0.75 * len(all_of_them)
@@ -82,19 +82,19 @@ def test_operators_without_such_overloads_and_with_tensors_to_leave_out_are_know
     with_out, optional = set(out_overloads()), set()
     for schema in torch._C._jit_get_all_schemas():
         name = schema.name.removeprefix("aten::")
-        if any("Optional[Tensor]" in str(each.type) for each in schema.arguments):
+        if any("Optional[Tensor]" in str(argument.type) for argument in schema.arguments):
             optional.add(name)
-    modelled = {each.call.op for each in all_examples() if each.call.mod == "aten"}
-    found = {name for name in modelled & optional - with_out if not name.endswith("_")}
-    assert found == out_forms._WITHOUT
+    modelled = {example.call.op for example in all_examples() if example.call.mod == "aten"}
+    result = {name for name in modelled & optional - with_out if not name.endswith("_")}
+    assert result == out_forms._WITHOUT
 
 
 def test_how_many_results_an_operator_has_is_that_of_torch() -> None:
     most = {
-        name: max(sum(_is_result(each) for each in schema.arguments) for schema in schemas)
+        name: max(sum(_is_result(argument) for argument in schema.arguments) for schema in schemas)
         for name, schemas in out_overloads().items()
     }
-    modelled = {each.call.op for each in all_examples() if each.call.mod == "aten"}
+    modelled = {example.call.op for example in all_examples() if example.call.mod == "aten"}
     assert {name: n for name, n in most.items() if n > 1 and name in modelled} == out_forms._MOST
 
 

@@ -91,8 +91,8 @@ def test_every_aten_operator_of_a_family_is_tried(family):
 )
 def test_python_calls_as_they_come_have_the_cost(function, flops, moved):
     calls = [call for call in recorded(python_calls, function) if find(call)]
-    found = cost(calls[-1])
-    assert (found.flops, found.bytes) == (flops, moved)
+    result = cost(calls[-1])
+    assert (result.flops, result.bytes) == (flops, moved)
 
 
 @pytest.mark.parametrize("family", [indexing, movement, reductions])

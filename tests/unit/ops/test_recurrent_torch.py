@@ -57,8 +57,8 @@ def is_index(each: Any) -> bool:
 def written_as(call: Call) -> list[Call]:
     """The call with separate lists, flattened, and as in a torch range: sizes only."""
     flat: list[Any] = []
-    for each in call.args:
-        flat += each.value if isinstance(each.value, tuple) else [each.value]
+    for arg in call.args:
+        flat += arg.value if isinstance(arg.value, tuple) else [arg.value]
     bare = [Tensor(each.shape if isinstance(each, Tensor) else ()) for each in flat]
     return [
         call,
@@ -76,12 +76,12 @@ def test_layers_count_what_torch_counts(seed: int) -> None:
             out = layer(x, states)
         with FlopCounterMode(display=False) as backward:
             total(out).backward()
-        found = [
-            each for each in recorded(python_calls, lambda: layer(x, states)) if each.op in LAYERS
+        result = [
+            call for call in recorded(python_calls, lambda: layer(x, states)) if call.op in LAYERS
         ]
     expected = forward.get_total_flops(), backward.get_total_flops()
-    assert len(found) == 1
-    for call in written_as(found[0]):
+    assert len(result) == 1
+    for call in written_as(result[0]):
         done = [work(call, direction) for direction in ("fprop", "bprop")]
         assert tuple(each.cost.flops for each in done) == expected, call
 
@@ -97,12 +97,12 @@ def test_cells_count_what_torch_counts(kind: str, bias: bool) -> None:
     with FlopCounterMode(display=False) as backward:
         total(out).backward()
     expected = forward.get_total_flops(), backward.get_total_flops()
-    found = [each for each in recorded(python_calls, lambda: cell(x, states)) if "cell" in each.op]
-    assert len(found) == 1
+    result = [call for call in recorded(python_calls, lambda: cell(x, states)) if "cell" in call.op]
+    assert len(result) == 1
     given = states if isinstance(states, tuple) else (states,)
     shapes = [Tensor(tuple(each.shape), "float32") for each in (x, *given)]
-    marker = Call(kind, "forward", tuple(Arg("", each) for each in shapes))
-    for call in (*written_as(found[0]), marker):
+    marker = Call(kind, "forward", tuple(Arg("", shape) for shape in shapes))
+    for call in (*written_as(result[0]), marker):
         done = [work(call, direction) for direction in ("fprop", "bprop")]
         assert tuple(each.cost.flops for each in done) == expected, call
 
@@ -113,7 +113,7 @@ def test_the_forward_of_a_module_counts_what_its_function_does(kind: str) -> Non
     x, hidden = torch.randn(5, 3, 4), torch.randn(1, 3, 6)
     states = (hidden, torch.randn(1, 3, 6)) if kind == "LSTM" else hidden
     (call,) = [
-        each for each in recorded(python_calls, lambda: layer(x, states)) if each.op in LAYERS
+        call for call in recorded(python_calls, lambda: layer(x, states)) if call.op in LAYERS
     ]
     module = Call(kind, "forward", call.args[:2])
     for direction in ("fprop", "bprop"):
@@ -123,13 +123,13 @@ def test_the_forward_of_a_module_counts_what_its_function_does(kind: str) -> Non
 def test_one_operator_for_a_whole_layer_counts_as_much() -> None:
     layer = torch.nn.LSTM(4, 6, 2, bidirectional=True)
     x = torch.randn(5, 3, 4, requires_grad=True)
-    (whole,) = [each for each in recorded(python_calls, lambda: layer(x)) if each.op == "lstm"]
+    (whole,) = [call for call in recorded(python_calls, lambda: layer(x)) if call.op == "lstm"]
     with aten_calls() as calls:
         total(layer(x)).backward()
     done = {"mkldnn_rnn_layer": 0, "mkldnn_rnn_layer_backward": 0}
-    for each in calls:
-        if each.op in done:
-            done[each.op] += work(each, "fprop").cost.flops
+    for call in calls:
+        if call.op in done:
+            done[call.op] += work(call, "fprop").cost.flops
     if not any(done.values()):
         pytest.skip("this build of torch has no oneDNN")
     flops = work(whole, "fprop").cost.flops

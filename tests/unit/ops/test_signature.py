@@ -92,8 +92,8 @@ def test_a_tensor_may_follow_a_list():
 
 
 def test_lists_of_one_call_are_of_one_length():
-    found = ways("f(x*, y*, _)", A, B, A, B, NOTHING)
-    assert found[0] == {"x": (A, B), "y": (A, B)}
+    result = ways("f(x*, y*, _)", A, B, A, B, NOTHING)
+    assert result[0] == {"x": (A, B), "y": (A, B)}
     assert ways("f(x*, y*, _)", A, B, C, NOTHING) == []
 
 
@@ -112,12 +112,12 @@ def test_a_list_may_be_empty_where_the_signature_says_so():
 
 def test_an_empty_list_leaves_one_value_in_a_range_and_none_or_one_in_a_marker():
     text = "f(x*, grad*, largest*?, step*, _)"
-    found = {"x": (A, B), "grad": (A, B), "largest": (), "step": (NOTHING, NOTHING)}
-    assert ways(text, A, B, A, B, NOTHING, NOTHING, NOTHING, NOTHING)[0] == found
+    result = {"x": (A, B), "grad": (A, B), "largest": (), "step": (NOTHING, NOTHING)}
+    assert ways(text, A, B, A, B, NOTHING, NOTHING, NOTHING, NOTHING)[0] == result
     step = Tensor((), "float32")
-    found = {"x": (A,), "grad": (A,), "largest": (), "step": (step,)}
-    assert ways(text, A, A, (), step, 1.0)[0] == found
-    assert ways(text, A, A, step, 1.0)[0] == found
+    result = {"x": (A,), "grad": (A,), "largest": (), "step": (step,)}
+    assert ways(text, A, A, (), step, 1.0)[0] == result
+    assert ways(text, A, A, step, 1.0)[0] == result
 
 
 def test_tensors_of_one_shape_are_cut_by_how_many_values_follow_them():

@@ -111,13 +111,13 @@ def test_flops_are_those_that_torch_counts(case, seed):
     expected = counted(function, tensors)
     assert expected[0] > 0
     (call,) = [
-        each for each in recorded(python_calls, lambda: function(*tensors)) if each.op in NAMES
+        call for call in recorded(python_calls, lambda: function(*tensors)) if call.op in NAMES
     ]
     assert (modelled(call, "fprop"), modelled(call, "bprop")) == expected
     # torch's operators for it count the same, individually and backward.
     with aten_calls() as calls:
         function(*tensors).abs().sum().backward()
-    done = [modelled(each, "fprop") for each in calls if each.op in NAMES]
+    done = [modelled(call, "fprop") for call in calls if call.op in NAMES]
     assert sum(done) == sum(expected)
 
 

@@ -128,7 +128,7 @@ def test_every_fused_kernel_of_a_real_trace_has_its_bytes():
                 given["Input Dims"], given["Input type"], given["Concrete Inputs"], strict=True
             )
         ]
-        done = work(Call("aten", event["name"], tuple(Arg("", each) for each in values)), "fprop")
+        done = work(Call("aten", event["name"], tuple(Arg("", value) for value in values)), "fprop")
         assert done is not None
         elements = 0
         for dims, kind in zip(given["Input Dims"], given["Input type"], strict=True):

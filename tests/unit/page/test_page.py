@@ -60,7 +60,7 @@ def test_nothing_needs_what_the_policy_forbids(page):
 def test_links_lead_to_elements(page):
     ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
     assert len(set(ids)) == len(ids)
-    links = [each["href"][1:] for each in page.attributes("a")]
+    links = [attribute["href"][1:] for attribute in page.attributes("a")]
     assert {"main", "answer", "tables", "recorded"} <= set(links) <= set(ids)
 
 
@@ -79,12 +79,12 @@ def test_packed_data_and_arrays_are_read_back():
         "floats": np.array([0.1, np.nan, np.inf]),
         "none": np.empty(0, np.int32),
     }
-    data, found = unpacked(packed({"a": [1, "é", None], "b": np.int64(2**53)}, arrays))
+    data, result = unpacked(packed({"a": [1, "é", None], "b": np.int64(2**53)}, arrays))
     assert data == {"a": [1, "é", None], "b": 2**53}
-    assert list(found) == list(arrays)
+    assert list(result) == list(arrays)
     for name, array in arrays.items():
-        assert found[name].dtype == array.dtype
-        np.testing.assert_array_equal(found[name], array)
+        assert result[name].dtype == array.dtype
+        np.testing.assert_array_equal(result[name], array)
 
 
 def test_numbers_that_json_lacks_become_null():
@@ -111,8 +111,8 @@ def test_tables_have_the_rows_of_the_reports(profile, page, report, options, num
     table = profile.report(report, **options)
     rows = page.rows(f"tables-table-{number}")
     assert len(rows) == table.n_rows > 0
-    for found, expected in zip(rows, table.rows(), strict=True):
-        assert found == {name: expected[name] for name in found}
+    for result, expected in zip(rows, table.rows(), strict=True):
+        assert result == {name: expected[name] for name in result}
 
 
 def test_the_first_rows_need_no_script():
@@ -143,9 +143,9 @@ def test_rows_over_the_limit_are_counted_with_their_time():
         (Heading("op", "op"), Heading("gpu_ns", "gpu", "ns")),
         total={"gpu_ns": int(ns.sum())},
     )
-    found = parsed(table_html("t", "Many", table))
-    assert len(found.rows("t")) == 10_000
-    assert "The page has 10,000 of 10,003 rows; gpu of the other 3: 3 us" in found.text
+    trace = parsed(table_html("t", "Many", table))
+    assert len(trace.rows("t")) == 10_000
+    assert "The page has 10,000 of 10,003 rows; gpu of the other 3: 3 us" in trace.text
 
 
 def test_shares_and_floats_keep_their_digits():
@@ -159,15 +159,15 @@ def test_shares_and_floats_keep_their_digits():
 def test_hostile_names_are_text(tmp_path):
     trace = hostile_trace(tmp_path / "a<b>&.json")
     html = fastprof.open(trace).report().html
-    found = parsed(html)
-    assert {tag for tag, _ in found.tags} <= {
+    result = parsed(html)
+    assert {tag for tag, _ in result.tags} <= {
         *("html", "head", "meta", "title", "link", "style", "script", "body", "a", "header", "nav"),
         *("ul", "li", "button", "main", "h1", "h2", "h3", "noscript", "p", "section", "dl", "div"),
         *("dt", "dd", "progress", "figure", "figcaption", "article", "span", "table", "caption"),
         *("thead", "tbody", "tfoot", "tr", "th", "td", "bdi", "code", "footer", "canvas"),
         *("details", "summary"),
     }
-    names = {row["op"] for row in found.rows(table_named(found, "Operators"))}
+    names = {row["op"] for row in result.rows(table_named(result, "Operators"))}
     assert {NAMES[0], NAMES[1], NAMES[2]} <= names
     assert max(map(len, names)) == 1000
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u2028\u2029\u202a-\u202e\ud800-\udfff]", html)
@@ -176,9 +176,13 @@ def test_hostile_names_are_text(tmp_path):
 
 def table_named(page: Parsed, caption: str) -> str:
     """The id of the table with a caption."""
-    names = [each["id"] for each in page.attributes("div") if each.get("class") == "table"]
+    names = [
+        attribute["id"] for attribute in page.attributes("div") if attribute.get("class") == "table"
+    ]
     captions = [
-        each["aria-label"] for each in page.attributes("div") if each.get("class") == "scroll"
+        attribute["aria-label"]
+        for attribute in page.attributes("div")
+        if attribute.get("class") == "scroll"
     ]
     return dict(zip(captions, names, strict=True))[caption]
 
@@ -197,17 +201,17 @@ def test_the_file_name_is_text(tmp_path):
 def test_dict_lines_say_what_they_lack(profile, tmp_path):
     lines = tmp_path / "net.dict"
     assert run("parse", profile.name, "-o", lines, cwd=tmp_path).returncode == 0
-    found = parsed(fastprof.open(lines).report().html)
-    assert "dict lines contain no times" in found.text
-    assert "Causes of idle time, Collectives: dict lines contain no times" in found.text
-    assert len(found.rows(table_named(found, "Operators"))) > 5
+    trace = parsed(fastprof.open(lines).report().html)
+    assert "dict lines contain no times" in trace.text
+    assert "Causes of idle time, Collectives: dict lines contain no times" in trace.text
+    assert len(trace.rows(table_named(trace, "Operators"))) > 5
 
 
 def test_a_capture_without_gpu_work_says_what_to_record(tmp_path):
     export = Export().write(tmp_path / "empty.sqlite")
-    found = parsed(fastprof.open(export).report().html)
-    assert "no kernels" in found.text
-    assert "nsys profile -t cuda" in found.text
+    trace = parsed(fastprof.open(export).report().html)
+    assert "no kernels" in trace.text
+    assert "nsys profile -t cuda" in trace.text
 
 
 def test_a_capture_without_steps_says_how_to_record_them(tmp_path):
@@ -215,8 +219,8 @@ def test_a_capture_without_steps_says_how_to_record_them(tmp_path):
     for i in range(3):
         out.launch(i * 100, i * 100 + 5, corr=i + 1, tid=1)
         out.kernel(i * 100 + 10, i * 100 + 50, corr=i + 1, name=f"k{i}")
-    found = parsed(fastprof.open(out.write(tmp_path / "one.sqlite")).report().html)
-    assert "No steps found" in found.text
+    trace = parsed(fastprof.open(out.write(tmp_path / "one.sqlite")).report().html)
+    assert "No steps found" in trace.text
 
 
 # Notebooks, output, command
@@ -265,23 +269,23 @@ def test_the_page_has_the_name_of_the_trace(name, page):
 def test_ranks_are_compared(tmp_path):
     write_ranks(tmp_path / "run", 4)
     batch = fastprof.batch(tmp_path / "run", copies=True)
-    found = parsed(page_of_ranks(batch).html)
-    rows = found.rows(table_named(found, "Ranks"))
+    trace = parsed(page_of_ranks(batch).html)
+    rows = trace.rows(table_named(trace, "Ranks"))
     assert [row["gpu_time"] for row in rows] == batch.ranks["gpu_time"].tolist()
-    data, arrays = unpacked(found.payloads["ranks-chart-1"])
+    data, arrays = unpacked(trace.payloads["ranks-chart-1"])
     by_rank = arrays["values"].reshape(len(data["parts"]), 4).sum(axis=0)
     assert by_rank.tolist() == batch.ranks["gpu_time"].tolist()
-    assert found.rows(table_named(found, "Collectives"))[0]["ranks"] == 4
+    assert trace.rows(table_named(trace, "Collectives"))[0]["ranks"] == 4
 
 
 def test_the_ranks_of_a_run_have_the_page_of_the_run(tmp_path):
     write_ranks(tmp_path / "run", 4)
     done = run("report", tmp_path / "run", "--each", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    found = parsed((tmp_path / "ranks.html").read_text(encoding="utf-8"))
-    rows = found.rows(table_named(found, "Ranks"))
+    trace = parsed((tmp_path / "ranks.html").read_text(encoding="utf-8"))
+    rows = trace.rows(table_named(trace, "Ranks"))
     assert [row["rank"] for row in rows] == fastprof.open_ranks(tmp_path / "run").numbers
-    links = {each["href"] for each in found.attributes("a")}
+    links = {attribute["href"] for attribute in trace.attributes("a")}
     assert {f"./ranks_ranks/rank{number}.html" for number in range(4)} <= links
     assert (tmp_path / "ranks_ranks" / "rank3.html").exists()
 

@@ -32,9 +32,9 @@ def test_each_row_has_the_place_with_most_time(profile):
                 of_key[row[name]] = row["gpu_ns"]
         for i, row in enumerate(table.rows()):
             of_key = times.get((row["dir"], row["op"], row["shape"]), {})
-            found = places[name].at(i)
-            assert (found is None) == (not of_key)
-            assert not of_key or of_key[found] == max(of_key.values())
+            result = places[name].at(i)
+            assert (result is None) == (not of_key)
+            assert not of_key or of_key[result] == max(of_key.values())
 
 
 def test_points_are_the_longest_rows_with_flops(profile):
@@ -133,9 +133,9 @@ def test_equal_captures_have_a_page_without_bars(profile):
 
 
 def test_a_comparison_shows_itself_in_notebooks(profile):
-    found = fastprof.diff(profile, profile)
-    assert found._repr_html_() == found.table()._repr_html_()
-    assert "<caption>step " in found._repr_html_()
+    difference = fastprof.diff(profile, profile)
+    assert difference._repr_html_() == difference.table()._repr_html_()
+    assert "<caption>step " in difference._repr_html_()
 
 
 def test_diff_writes_the_page_and_the_text(trace, tmp_path):
@@ -146,8 +146,8 @@ def test_diff_writes_the_page_and_the_text(trace, tmp_path):
     assert done.stdout == run("diff", trace, tmp_path / "after.sqlite").stdout
     assert done.stderr.decode() == f"fastprof: wrote {page}\n"
     text = page.read_text()
-    found = fastprof.diff(trace, tmp_path / "after.sqlite")
-    assert f"{found.wall['change']:+.1%}" in text
+    difference = fastprof.diff(trace, tmp_path / "after.sqlite")
+    assert f"{difference.wall['change']:+.1%}" in text
     assert re.findall(r'<section id="(\w+)"', text) == ["answer", "changes", "where", "tables"]
 
 

@@ -63,15 +63,15 @@ def test_reports_of_kernels_are_the_same_and_others_say_why(trace, without):
         assert table.n_rows == 0
         assert table.notes == (without.source.host_omitted,)
     for name, of_host in HOST_COLUMNS.items():
-        found, expected = PageSource(without).table(name), whole.report(name)
-        assert any(without.source.host_omitted in note for note in found.notes)
-        assert not any("nsys profile -t cuda" in note for note in found.notes)
+        result, expected = PageSource(without).table(name), whole.report(name)
+        assert any(without.source.host_omitted in note for note in result.notes)
+        assert not any("nsys profile -t cuda" in note for note in result.notes)
         for column in expected.columns:
             if column in of_host:
-                assert set(values(found, column)) == {None}
+                assert set(values(result, column)) == {None}
                 assert set(values(expected, column)) != {None}
             else:
-                assert values(found, column) == values(expected, column)
+                assert values(result, column) == values(expected, column)
     assert np.array_equal(without.find_steps().length, whole.find_steps().length)
 
 

@@ -246,8 +246,10 @@ def test_a_mistake_is_exit_code_3_and_no_report(file, tmp_path, monkeypatch, cap
 
 def test_a_kernel_that_is_lost_on_the_way_is_a_mistake(file):
     trace = read_trace(file)
-    found = attribute(nest(trace)).attribution
-    found.node_of_frame[-1] = 0
-    kernels = found.node_of_frame[found.frame_of_kernel]
+    result = attribute(nest(trace)).attribution
+    result.node_of_frame[-1] = 0
+    kernels = result.node_of_frame[result.frame_of_kernel]
     with pytest.raises(fastprof.CheckError):
-        checks.tree(trace.name, found.node_parent, found.node_of_frame, found.frame_parent, kernels)
+        checks.tree(
+            trace.name, result.node_parent, result.node_of_frame, result.frame_parent, kernels
+        )

@@ -113,8 +113,8 @@ def test_fp32_without_tf32_says_how_to_allow_it(rows):
     ],
 )
 def test_outside_of_all_calls_the_names_of_products_tell(rows, kernel, tc, reason):
-    ((found, why),) = rows(Export().work(10, name=kernel), "tc", "tc_reason")
-    assert found == tc
+    ((result, why),) = rows(Export().work(10, name=kernel), "tc", "tc_reason")
+    assert result == tc
     assert why == reason if reason is None else why.startswith(reason)
 
 
@@ -136,14 +136,14 @@ def unknown(tmp_path):
 
 
 def test_operators_without_a_known_cost_are_told_with_their_time_and_the_reason(unknown):
-    found = fastprof.open(unknown).coverage.unknown()
-    assert [(each.op, each.kernels, each.time) for each in found] == [
+    result = fastprof.open(unknown).coverage.unknown()
+    assert [(call.op, call.kernels, call.time) for call in result] == [
         ("torch.nn.functional.no_such_op", 2, 40),
         ("aten.mm", 1, 8),
         (None, 1, 2),
     ]
-    assert found[0].reason == "no formula"
-    assert "record_shapes" in found[1].reason
+    assert result[0].reason == "no formula"
+    assert "record_shapes" in result[1].reason
 
 
 def test_the_command_counts_them_and_lists_them_when_asked(unknown, capfd):

@@ -14,8 +14,8 @@ SYNCS = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
 
 def rows(events, *columns):
     values = [getattr(events, name) for name in columns]
-    arrays = [each.array() if hasattr(each, "array") else each for each in values]
-    return list(zip(*(each.tolist() for each in arrays), strict=True))
+    arrays = [value.array() if hasattr(value, "array") else value for value in values]
+    return list(zip(*(array.tolist() for array in arrays), strict=True))
 
 
 def synced(export, start, end, corr, kind, stream=NO_STREAM, pid=PID):

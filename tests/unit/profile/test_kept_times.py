@@ -58,12 +58,12 @@ def test_they_equal_those_of_a_second_reading_of_real_traces(path):
 
 def test_threads_that_need_the_times_at_once_sort_them_once(monkeypatch):
     """To sort what is kept twice mixes the columns of its calls up."""
-    found = []
+    result = []
 
     def slow(*_):
-        found.append("begun")
+        result.append("begun")
         time.sleep(0.1)
-        return f"timeline {len(found)}"
+        return f"timeline {len(result)}"
 
     monkeypatch.setattr(load, "_timeline", slow)
     read = load._reader_of_times(SameFile(__file__, "net.json"))

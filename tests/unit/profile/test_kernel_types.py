@@ -120,9 +120,7 @@ def test_the_type_of_the_operator_counts_if_the_name_has_none(name, expected):
 def test_the_first_floating_tensor_determines_the_type_of_a_call(types, expected):
     args = tuple(Arg("", Tensor((2, 3), dtype)) for dtype in types)
     assert call_type(Call("aten", "op", args)) == expected
-    assert (
-        call_type(Call("aten", "cat", (Arg("", tuple(each.value for each in args)),))) == expected
-    )
+    assert call_type(Call("aten", "cat", (Arg("", tuple(arg.value for arg in args)),))) == expected
 
 
 def test_a_scalar_tensor_counts_last():

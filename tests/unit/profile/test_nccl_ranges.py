@@ -87,19 +87,19 @@ class Trace(Export):
 
 def trace() -> Trace:
     """Calls in communicator 171 of 4 ranks, one outside of any group and two groups."""
-    found = Trace()
-    found.nccl(0, 5, "ncclCommInitRankConfig", blob(INIT, 171, 4, 0, 0, form="Qiii"))
-    found.nccl(10, 20, "ncclAllReduce", blob(ALL_REDUCE, 171, 4000, 0, form="QQI"))
-    found.launched(15, 1, "AllReduce_Sum_f32_RING_LL", 1000)
-    found.nccl(30, 32, "ncclGroupStart")
-    found.nccl(33, 35, "ncclSend", blob(SEND, 171, 100, 1, form="QQi"))
-    found.nccl(36, 38, "ncclRecv", blob(SEND, 171, 300, 1, form="QQi"))
-    found.nccl(40, 50, "ncclGroupEnd").launched(45, 2, "SendRecv", 2000)
-    found.nccl(60, 62, "ncclGroupStart")
-    found.nccl(63, 65, "ncclAllGather", blob(GATHER, 171, 50))
-    found.nccl(66, 68, "ncclAllGather", blob(GATHER, 171, 30))
-    found.nccl(70, 80, "ncclGroupEnd").launched(75, 3, "AllGather_RING_LL", 3000)
-    return found.launched(77, 4, "AllGather_RING_LL", 3100)
+    result = Trace()
+    result.nccl(0, 5, "ncclCommInitRankConfig", blob(INIT, 171, 4, 0, 0, form="Qiii"))
+    result.nccl(10, 20, "ncclAllReduce", blob(ALL_REDUCE, 171, 4000, 0, form="QQI"))
+    result.launched(15, 1, "AllReduce_Sum_f32_RING_LL", 1000)
+    result.nccl(30, 32, "ncclGroupStart")
+    result.nccl(33, 35, "ncclSend", blob(SEND, 171, 100, 1, form="QQi"))
+    result.nccl(36, 38, "ncclRecv", blob(SEND, 171, 300, 1, form="QQi"))
+    result.nccl(40, 50, "ncclGroupEnd").launched(45, 2, "SendRecv", 2000)
+    result.nccl(60, 62, "ncclGroupStart")
+    result.nccl(63, 65, "ncclAllGather", blob(GATHER, 171, 50))
+    result.nccl(66, 68, "ncclAllGather", blob(GATHER, 171, 30))
+    result.nccl(70, 80, "ncclGroupEnd").launched(75, 3, "AllGather_RING_LL", 3000)
+    return result.launched(77, 4, "AllGather_RING_LL", 3100)
 
 
 def rows_of(made: Trace, folder: Path) -> dict[str, dict[str, Any]]:
@@ -122,8 +122,8 @@ def test_sizes_and_ranks_are_those_of_the_payloads(tmp_path: Path) -> None:
         "all_gather": {"bytes": 320, "in_bytes": 80, "out_bytes": 320, "calls": 1, "kernels": 2},
     }
     for name, values in expected.items():
-        found = {key: rows[name][key] for key in (*common, *values)}
-        assert found == common | values, name
+        result = {key: rows[name][key] for key in (*common, *values)}
+        assert result == common | values, name
     assert rows["all_reduce"]["bus_bytes_per_s"] == pytest.approx(1.5 * 4000 / 100e-9)
     assert rows["all_gather"]["bus_bytes_per_s"] == pytest.approx(0.75 * 320 / 200e-9)
 
@@ -132,8 +132,8 @@ def test_an_operator_of_messages_keeps_its_name(tmp_path: Path) -> None:
     made = trace().push_pop(29, 51, "c10d::alltoall_base_, seq = 1, op_id = 2", TID)
     assert isinstance(made, Trace)
     rows = rows_of(made, tmp_path)
-    found = [rows["all_to_all"][key] for key in ("in_bytes", "out_bytes", "bytes", "group_size")]
-    assert found == [100, 300, 300, 4]
+    result = [rows["all_to_all"][key] for key in ("in_bytes", "out_bytes", "bytes", "group_size")]
+    assert result == [100, 300, 300, 4]
 
 
 def test_the_group_is_told_where_the_operator_has_the_size(tmp_path: Path) -> None:
@@ -192,10 +192,10 @@ def test_damaged_payloads_are_ignored(
 def test_fields_beyond_the_payload_are_left_out(tmp_path: Path) -> None:
     made = Trace().nccl(10, 20, "ncclAllReduce", blob(ALL_REDUCE, 171, form="Q"))
     with Database(made.launched(15, 1, "x", 1000).saved(tmp_path / "one.sqlite")) as database:
-        found = payloads.payload_events(database)
-    (name,) = found.names
+        payload_events = payloads.payload_events(database)
+    (name,) = payload_events.names
     assert json.loads(name or "") == {"NCCL communicator ID": 171, "name": "ncclAllReduce"}
-    assert (found.start.tolist(), found.end.tolist()) == ([10], [20])
+    assert (payload_events.start.tolist(), payload_events.end.tolist()) == ([10], [20])
 
 
 def test_an_export_without_payloads_has_none(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def traces(tmp_path):
 
 def alive(*types: type) -> list[Any]:
     gc.collect()
-    return [each for each in gc.get_objects() if isinstance(each, types)]
+    return [get_object for get_object in gc.get_objects() if isinstance(get_object, types)]
 
 
 def test_range_times_are_released_before_attribution(traces, monkeypatch):

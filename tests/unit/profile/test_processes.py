@@ -90,5 +90,5 @@ def test_the_process_of_a_file_of_nvprof_is_that_of_the_gpu(opened, others, want
         file.launch(at + 10, at + 20, corr, 1, pid=pid)
         file.kernel(at + 30, at + 40, corr, device=device)
         file.kernel(at + 50, at + 60, corr + 1, device=device)
-    found = opened(file).kernels["pid"].tolist()
-    assert found == wanted[: len(found)]
+    result = opened(file).kernels["pid"].tolist()
+    assert result == wanted[: len(result)]

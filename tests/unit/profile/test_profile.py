@@ -95,8 +95,8 @@ def lines(profile: Profile, tmp_path_factory: pytest.TempPathFactory) -> Profile
 
 @pytest.fixture(params=["profile", "lines"])
 def opened(request: pytest.FixtureRequest) -> Profile:
-    found: Profile = request.getfixturevalue(request.param)
-    return found
+    result: Profile = request.getfixturevalue(request.param)
+    return result
 
 
 def test_every_column_of_the_table_has_a_maker_and_no_other():
@@ -118,7 +118,7 @@ def test_columns_hold_what_the_table_says(opened):
         if isinstance(column, Ints):
             assert column.values.shape[1:] == ((3,) if kind == "triple" else ()), name
         if isinstance(column, Values):
-            assert {type(each) for each in column.values} <= {tuple if kind == "texts" else str}
+            assert {type(value) for value in column.values} <= {tuple if kind == "texts" else str}
 
 
 def test_rows_arrays_and_tables_are_the_values_of_every_column(opened, monkeypatch):
@@ -138,9 +138,9 @@ def test_rows_arrays_and_tables_are_the_values_of_every_column(opened, monkeypat
 
 def plain(cells: list[object]) -> list[object]:
     """Tuples as lists; an unknown triple as three times None."""
-    found = [list(cell) if isinstance(cell, tuple) else cell for cell in cells]
-    width = next((len(cell) for cell in found if isinstance(cell, list)), 0)
-    return [None if cell == [None] * width and width == 3 else cell for cell in found]
+    result = [list(cell) if isinstance(cell, tuple) else cell for cell in cells]
+    width = next((len(cell) for cell in result if isinstance(cell, list)), 0)
+    return [None if cell == [None] * width and width == 3 else cell for cell in result]
 
 
 def test_a_data_frame_has_the_values_of_every_column(opened):
@@ -288,11 +288,11 @@ def test_categories_are_as_pandas_makes_them(n_texts):
     frames = dataframe.FrameBuilder({})
     expected = pd.Categorical.from_codes(column.ids, categories=texts)
     for same in column, Values(column.ids, texts):
-        found = frames.convert("op", same)["op"]
-        assert found.codes.dtype == expected.codes.dtype
-        assert found.codes.tolist() == expected.codes.tolist()
-        assert found.categories.equals(expected.categories)
-        assert not np.shares_memory(found.codes, same.ids)
+        result = frames.convert("op", same)["op"]
+        assert result.codes.dtype == expected.codes.dtype
+        assert result.codes.tolist() == expected.codes.tolist()
+        assert result.categories.equals(expected.categories)
+        assert not np.shares_memory(result.codes, same.ids)
 
 
 def test_columns_of_a_frame_have_memory_of_their_own(monkeypatch):
@@ -308,8 +308,8 @@ def test_columns_of_a_frame_have_memory_of_their_own(monkeypatch):
         "seq": ints(None, 2, None, 4, 5),
         "kind": shared([0, 1, 0, 1, 0], [0, -1], "kernel"),
     }
-    found = [frames.convert(name, column)[name] for name, column in columns.items()]
-    assert [without_missing(pandas_array(each)) for each in found] == [
+    result = [frames.convert(name, column)[name] for name, column in columns.items()]
+    assert [without_missing(pandas_array(each)) for each in result] == [
         [column.at(row) for row in range(len(column))] for column in columns.values()
     ]
 
@@ -338,7 +338,7 @@ def test_rows_of_several_tests():
     column = values("a", None, "b", "ab", "a", None)
     tests = [lambda text, each=each: each in text for each in "abc"]
     assert [rows.tolist() for rows in column.where_each(*tests)] == [[0, 3, 4], [2, 3], []]
-    assert [column.where(each).tolist() for each in tests] == [[0, 3, 4], [2, 3], []]
+    assert [column.where(test).tolist() for test in tests] == [[0, 3, 4], [2, 3], []]
 
 
 def test_an_unknown_name_has_the_nearest_columns(lines):

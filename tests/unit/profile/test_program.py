@@ -71,9 +71,9 @@ def capture(kernels: list[str], ranges: list[str] = [], process: str = "") -> Ex
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_kinds_by_names(name, opened):
     kernels, ranges, kind = PROGRAMS[name]
-    found = opened(capture(kernels, ranges)).contents.program
-    assert (found.kind, found.name) == (kind, name.removesuffix(" by ranges"))
-    shown = found.evidence.split("; ")[0].removeprefix("kernel ").removeprefix("range ")
+    result = opened(capture(kernels, ranges)).contents.program
+    assert (result.kind, result.name) == (kind, name.removesuffix(" by ranges"))
+    shown = result.evidence.split("; ")[0].removeprefix("kernel ").removeprefix("range ")
     assert any(each.startswith(shown) for each in [*kernels, *ranges])
 
 
@@ -148,8 +148,8 @@ def kineto(*names: str, kernel: str = AT, python: str = "", seq: int | None = No
     ],
 )
 def test_kinds_of_torch(trace, kind, name, tmp_path):
-    found = fastprof.open(trace.write(tmp_path / "x.json")).contents.program
-    assert (found.kind, found.name) == (kind, name or "PyTorch training")
+    result = fastprof.open(trace.write(tmp_path / "x.json")).contents.program
+    assert (result.kind, result.name) == (kind, name or "PyTorch training")
 
 
 def test_json_names_the_program(opened):

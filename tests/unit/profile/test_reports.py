@@ -58,11 +58,11 @@ def test_the_page_lists_the_registry():
 @pytest.mark.parametrize("name", NAMES)
 def test_a_command_prints_the_table_of_its_report(name, trace, profile):
     table = profile.report(name)
-    found = json.loads(output_of(name, trace, "--json"))
-    assert found == json.loads(table.to_json())
-    assert found["file"] == str(trace)
+    result = json.loads(output_of(name, trace, "--json"))
+    assert result == json.loads(table.to_json())
+    assert result["file"] == str(trace)
     contents = {"tables"} if isinstance(table, Tables) else {"rows", "total"}
-    assert {"fastprof", "schema", "gpu", "steps", "coverage"} | contents <= set(found)
+    assert {"fastprof", "schema", "gpu", "steps", "coverage"} | contents <= set(result)
     outputs = [
         (["--csv"], table.csv()),
         (["--limit", "0", "-w", "999"], table.text(None, width=999)),
@@ -71,16 +71,16 @@ def test_a_command_prints_the_table_of_its_report(name, trace, profile):
     for words, expected in outputs if IS_FULL else [outputs[NAMES.index(name) % 3]]:
         assert output_of(name, trace, *words) == expected
     if not isinstance(table, Tables):
-        known = {each.key for each in reports.find(name).columns}
+        known = {column.key for column in reports.find(name).columns}
         assert known >= set(table.columns) - set(KEY_NAMES)
-    assert all(each.about for each in reports.find(name).columns)
+    assert all(column.about for column in reports.find(name).columns)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_empty_capture_gives_an_empty_table_with_a_header(name, generated):
     empty = generated(0)
-    found = json.loads(output_of(name, empty, "--json"))
-    tables = found["tables"].values() if "tables" in found else [found]
+    result = json.loads(output_of(name, empty, "--json"))
+    tables = result["tables"].values() if "tables" in result else [result]
     assert [table["rows"] for table in tables] == [[]] * len(tables)
     assert len(output_of(name, empty).splitlines()) >= 1
 
@@ -167,14 +167,14 @@ def test_a_function_becomes_a_report(profile):
 
 def test_a_file_of_the_user_adds_a_command(trace, tmp_path):
     (tmp_path / "mine.py").write_text(USERS)
-    found = json.loads(output_of("streams", trace, "--ops", tmp_path / "mine.py", "--json"))
-    assert {"stream", "gpu_ns"} <= found["rows"][0].keys()
-    least = str(found["rows"][0]["kernels"])
+    result = json.loads(output_of("streams", trace, "--ops", tmp_path / "mine.py", "--json"))
+    assert {"stream", "gpu_ns"} <= result["rows"][0].keys()
+    least = str(result["rows"][0]["kernels"])
     again = json.loads(
         output_of("streams", trace, f"--ops={tmp_path / 'mine.py'}", "--json", "--least", least)
     )
     assert [row["stream"] for row in again["rows"]] == [
-        row["stream"] for row in found["rows"] if row["kernels"] >= int(least)
+        row["stream"] for row in result["rows"] if row["kernels"] >= int(least)
     ]
     (tmp_path / "mine.py").write_text("1 / 0")
     message = one_line(run("streams", trace, "--ops", tmp_path / "mine.py"))

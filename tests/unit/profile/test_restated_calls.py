@@ -32,7 +32,7 @@ def test_the_local_product_of_a_dtensor_has_the_cost(told, between):
 def test_an_operator_on_tensors_without_data_launches_nothing_and_has_no_cost(told):
     program = Program()
     for name, dims in GLOBAL:
-        program.trace.op(0, 300, name, dims=dims, types=[FLOAT if each else "" for each in dims])
+        program.trace.op(0, 300, name, dims=dims, types=[FLOAT if dim else "" for dim in dims])
     program.time = 10
     program.run([("aten::mm", GLOBAL[2][1])])  # computes the size of the result
     program.run([LOCAL], SGEMM)
@@ -185,7 +185,7 @@ def test_kernels_outside_of_products_do_the_rest_of_the_layer(told, attention):
 def test_a_layer_without_a_formula_has_its_operators_as_calls(told):
     program = encoder()
     sizes = [X, [], [], [3 * E, E], [3 * E], [E, E], [E]]
-    types = [FLOAT if each else "" for each in sizes]
+    types = [FLOAT if size else "" for size in sizes]
     program.trace.op(0, 20_000, "aten::_transformer_encoder_layer_fwd", dims=sizes, types=types)
     program.time = 11_000
     program.run([("aten::addmm", [[E], [B * S, E], [E, E], [], []])], SGEMM)

@@ -27,8 +27,8 @@ def nsys():
 
 def rows(table, *columns):
     values = [getattr(table, name) for name in columns]
-    arrays = [each.array() if hasattr(each, "array") else each for each in values]
-    return list(zip(*(each.tolist() for each in arrays), strict=True))
+    arrays = [value.array() if hasattr(value, "array") else value for value in values]
+    return list(zip(*(array.tolist() for array in arrays), strict=True))
 
 
 def test_ranges_have_times_and_nesting(tmp_path):

@@ -203,50 +203,50 @@ def test_bad_and_empty_files_are_a_line_each_and_stop_nothing(tmp_path):
     paths[1].write_bytes(b"")
     paths[2].write_bytes(paths[2].read_bytes()[:5000])
     Export().push_pop(0, 10, "nothing", tid=1).write(tmp_path / "rank4.sqlite")
-    found = fastprof.batch([*paths, tmp_path / "rank4.sqlite", tmp_path / "rank9.sqlite"], jobs=2)
-    assert found.ranks["rank"].tolist() == [0, 3, 4, None, None, None]
-    assert [failure.path for failure in found.failures] == [
+    batch = fastprof.batch([*paths, tmp_path / "rank4.sqlite", tmp_path / "rank9.sqlite"], jobs=2)
+    assert batch.ranks["rank"].tolist() == [0, 3, 4, None, None, None]
+    assert [failure.path for failure in batch.failures] == [
         str(tmp_path / f"rank{i}.sqlite") for i in (1, 2, 9)
     ]
-    for failure, word in zip(found.failures, ("empty", "malformed", "no such file"), strict=True):
+    for failure, word in zip(batch.failures, ("empty", "malformed", "no such file"), strict=True):
         assert word in failure.error
         assert failure.error.startswith(failure.path)
         assert "\n" not in failure.error
-    assert len(rows(found.lacking(), lacks="file")) == 3
-    assert one(found.lacking(), lacks="kernels") == {
+    assert len(rows(batch.lacking(), lacks="file")) == 3
+    assert one(batch.lacking(), lacks="kernels") == {
         "rank": 4, "file": str(tmp_path / "rank4.sqlite"), "lacks": "kernels", "detail": "none",
     }  # fmt: skip
-    assert one(found.table("layer"), layer="head")["ranks"] == 2
+    assert one(batch.table("layer"), layer="head")["ranks"] == 2
 
 
 def test_ranks_of_which_there_is_no_file_are_told(tmp_path):
     for rank in (0, 2):
         trace = KinetoFile(distributedInfo={"backend": "nccl", "rank": rank, "world_size": 5})
         trace.launch(10, 20, corr=1).kernel(30, 40, corr=1).write(tmp_path / f"t{rank}.json")
-    found = read(tmp_path)
-    assert found.missing == [1, 3, 4]
-    assert one(found.lacking(), lacks="file")["detail"] == "no file of rank 1, 3, 4"
+    result = read(tmp_path)
+    assert result.missing == [1, 3, 4]
+    assert one(result.lacking(), lacks="file")["detail"] == "no file of rank 1, 3, 4"
 
 
 def test_nothing_but_bad_files_gives_empty_tables(tmp_path):
     (tmp_path / "a.json").write_text("{}")
-    found = read(tmp_path)
-    assert len(found.failures) == 1
-    for table in (found.table(), found.table("op"), found.collectives()):
+    result = read(tmp_path)
+    assert len(result.failures) == 1
+    for table in (result.table(), result.table("op"), result.collectives()):
         assert table.n_rows == 0
         assert table.text()
-    assert found.ranks.n_rows == found.lacking().n_rows == 1
-    assert "1 of them" in found.overview()
+    assert result.ranks.n_rows == result.lacking().n_rows == 1
+    assert "1 of them" in result.overview()
 
 
 def test_dict_lines_are_ranks_too(tmp_path, folder):
     for rank in range(2):
         out = tmp_path / f"rank{rank}.dict"
         assert main(["parse", str(folder / f"rank{rank}.sqlite"), "-o", str(out)]) == 0
-    found = read(tmp_path / "rank0.dict", tmp_path / "rank1.dict")
-    assert one(found.table("op"), op="linear")["time"] == BOTH + BOTH // 2
-    assert one(found.collectives())["wait"] is None
-    assert found.ranks["span"].tolist() == [None, None]
+    result = read(tmp_path / "rank0.dict", tmp_path / "rank1.dict")
+    assert one(result.table("op"), op="linear")["time"] == BOTH + BOTH // 2
+    assert one(result.collectives())["wait"] is None
+    assert result.ranks["span"].tolist() == [None, None]
 
 
 def test_copies_count_unless_they_are_left_out(tmp_path):
@@ -263,11 +263,11 @@ def test_processes_of_one_file_are_ranks_in_order_of_device(tmp_path):
     export = Export()
     for pid, device in ((50, 1), (60, 0)):
         export.kernel(10, 30 + device, corr=1, pid=pid, device=device)
-    found = read(export.write(tmp_path / "node.sqlite"))
-    assert found.ranks["pid"].tolist() == [60, 50]
-    assert found.ranks["devices"].tolist() == ["0", "1"]
-    assert found.ranks["gpu_time"].tolist() == [20, 21]
-    assert found.all_ranks.rule == "order"
+    result = read(export.write(tmp_path / "node.sqlite"))
+    assert result.ranks["pid"].tolist() == [60, 50]
+    assert result.ranks["devices"].tolist() == ["0", "1"]
+    assert result.ranks["gpu_time"].tolist() == [20, 21]
+    assert result.all_ranks.rule == "order"
 
 
 # Ranks and files.
@@ -297,9 +297,9 @@ def test_files_are_found_below_directories_and_each_counts_once(tmp_path):
     (tmp_path / "link.sqlite").symlink_to(paths[0])
     (tmp_path / "a" / "rank0.nsys-rep").write_bytes(b"the same capture")
     (tmp_path / "notes.txt").write_text("no trace")
-    found = read(tmp_path, paths[1], tmp_path / "a")
-    assert found.failures == []
-    assert found.ranks.n_rows == 3
+    result = read(tmp_path, paths[1], tmp_path / "a")
+    assert result.failures == []
+    assert result.ranks.n_rows == 3
     assert fastprof.batch(tmp_path, pattern="rank1.*").ranks.n_rows == 1
 
 
@@ -307,8 +307,8 @@ def test_numbers_in_names_count_as_numbers(tmp_path):
     export = Export().kernel(1, 2, corr=1)
     for i in (10, 2, 1):
         export.write(tmp_path / f"t{i}.sqlite")
-    found = read(tmp_path)
-    assert [path.rsplit("/", 1)[1] for path in found.ranks["file"]] == [
+    result = read(tmp_path)
+    assert [path.rsplit("/", 1)[1] for path in result.ranks["file"]] == [
         "t1.sqlite", "t2.sqlite", "t10.sqlite"
     ]  # fmt: skip
 
@@ -408,6 +408,6 @@ def test_costs_that_cannot_be_loaded_are_said(tmp_path, folder):
     with pytest.raises(fastprof.BadInputError, match="costs"):
         fastprof.batch(folder, ops=[tmp_path / "missing.py"])
     (tmp_path / "bad.py").write_text("print('hello'); 1 / 0")
-    found = read(folder, ops=(str(tmp_path / "bad.py"),))
-    assert len(found.failures) == 6
-    assert "ZeroDivisionError" in found.failures[0].error
+    result = read(folder, ops=(str(tmp_path / "bad.py"),))
+    assert len(result.failures) == 6
+    assert "ZeroDivisionError" in result.failures[0].error

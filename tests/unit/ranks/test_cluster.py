@@ -64,9 +64,9 @@ def texts(found):
 def test_a_cluster_finds_what_processes_find(client, folder):
     (folder / "rank8.sqlite").write_bytes(b"no trace")
     (folder / "rank9.sqlite").write_bytes(b"")
-    found = fastprof.batch(folder, client=client)
-    assert len(found.failures) == 2
-    assert texts(found) == texts(fastprof.batch(folder))
+    batch = fastprof.batch(folder, client=client)
+    assert len(batch.failures) == 2
+    assert texts(batch) == texts(fastprof.batch(folder))
 
 
 def test_a_worker_killed_at_work_loses_nothing_and_nothing_counts_twice(client, folder):
@@ -84,16 +84,16 @@ def test_a_worker_killed_at_work_loses_nothing_and_nothing_counts_twice(client, 
     seen = []
     thread = threading.Thread(target=kill)
     thread.start()
-    found = fastprof.batch(folder, client=client, ops=[slow], progress=seen.append)
+    batch = fastprof.batch(folder, client=client, ops=[slow], progress=seen.append)
     thread.join()
     assert set(killed) <= before
     assert len(killed) == 1
-    assert found.failures == []
+    assert batch.failures == []
     assert [done.n for done in seen] == list(range(1, 9))
     assert len({done.result.path for done in seen}) == 8
-    assert found.ranks["kernels"].tolist() == [3 * CALLS] * 8
-    assert found.table("op")["kernels"].sum() == 24 * CALLS
-    assert texts(found) == texts(fastprof.batch(folder, ops=[slow]))
+    assert batch.ranks["kernels"].tolist() == [3 * CALLS] * 8
+    assert batch.table("op")["kernels"].sum() == 24 * CALLS
+    assert texts(batch) == texts(fastprof.batch(folder, ops=[slow]))
     # Registered costs stay in a process; other batches must not get them.
     others = fastprof.batch(folder, client=client)
     assert others.failures
@@ -127,9 +127,9 @@ def test_workers_of_another_version_are_refused(client, folder, monkeypatch):
     from fastprof.ranks import local as cluster
 
     monkeypatch.setattr(cluster, "__version__", "99.0")
-    found = fastprof.batch(folder, client=client)
-    assert len(found.failures) == 8
-    assert "99.0" in found.failures[0].error
+    batch = fastprof.batch(folder, client=client)
+    assert len(batch.failures) == 8
+    assert "99.0" in batch.failures[0].error
 
 
 def test_the_command_takes_the_address_of_a_scheduler(cluster, folder):

@@ -48,8 +48,8 @@ def check_whole(found, seen):
 def test_a_file_whose_process_dies_is_read_again(new_interpreters, folder):
     killing = costs(folder, "if first: os.kill(os.getpid(), signal.SIGKILL)")
     seen = []
-    found = fastprof.batch(folder, jobs=2, ops=[killing], progress=seen.append)
-    check_whole(found, seen)
+    batch = fastprof.batch(folder, jobs=2, ops=[killing], progress=seen.append)
+    check_whole(batch, seen)
     assert os.path.basename(seen[-1].result.path) == "rank2.sqlite"  # last, by itself
 
 
@@ -64,18 +64,18 @@ def test_a_process_that_is_killed_from_outside_loses_nothing(folder):
     thread = threading.Thread(target=kill)
     thread.start()
     seen = []
-    found = fastprof.batch(folder, jobs=2, ops=[slow], progress=seen.append)
+    batch = fastprof.batch(folder, jobs=2, ops=[slow], progress=seen.append)
     thread.join()
-    check_whole(found, seen)
+    check_whole(batch, seen)
 
 
 def test_a_file_whose_process_always_dies_is_one_bad_file(folder):
     dying = costs(folder, "os.kill(os.getpid(), signal.SIGSEGV)")
-    found = fastprof.batch(folder, jobs=2, ops=[dying])
-    (failure,) = found.failures
+    batch = fastprof.batch(folder, jobs=2, ops=[dying])
+    (failure,) = batch.failures
     assert failure.error == f"{failure.path}: the worker process was killed by SIGSEGV"
-    assert found.ranks["file"].tolist()[-1] == str(folder / "rank2.sqlite")
-    assert found.ranks["rank"].tolist() == [0, 1, 3, 4, None]
+    assert batch.ranks["file"].tolist()[-1] == str(folder / "rank2.sqlite")
+    assert batch.ranks["rank"].tolist() == [0, 1, 3, 4, None]
 
 
 def test_the_end_of_a_process_says_what_may_have_been_the_cause():
@@ -88,11 +88,11 @@ def test_the_end_of_a_process_says_what_may_have_been_the_cause():
 def test_a_file_that_needs_too_much_memory_is_one_bad_file(new_interpreters, folder):
     (folder / "rank2.sqlite").unlink()
     rank_files.export(2).push_pop(5, 6, "x" * (100 << 20), tid=1).write(folder / "rank2.sqlite")
-    found = fastprof.batch(folder, jobs=1, memory=LEAST_MEMORY)
-    (failure,) = found.failures
+    batch = fastprof.batch(folder, jobs=1, memory=LEAST_MEMORY)
+    (failure,) = batch.failures
     assert failure.path == str(folder / "rank2.sqlite")
     assert "more memory" in failure.error
-    assert len(found.summaries) == 4
+    assert len(batch.summaries) == 4
 
 
 def test_what_the_users_costs_print_does_not_disturb(folder, capfd):

@@ -67,7 +67,9 @@ def test_what_is_done_and_unchanged_is_not_done_again(run):
 def test_what_comes_from_the_store_is_what_was_read(run):
     _, read = run
     (_, first), (_, second) = read(), read()
-    assert [each.path for each in first.summaries] == [each.path for each in second.summaries]
+    assert [summary.path for summary in first.summaries] == [
+        summary.path for summary in second.summaries
+    ]
     for table in ("table", "collectives", "lacking"):
         assert getattr(first, table)().text() == getattr(second, table)().text()
     assert list(first.ranks.rows()) == list(second.ranks.rows())
@@ -77,12 +79,12 @@ def test_a_summary_survives_the_file_unchanged(run, tmp_path):
     summary = work(str(run[0][0]), Options())
     store = Store(tmp_path / "s", Options().text())
     store.add(summary)
-    found = store.find(str(run[0][0]))
-    assert {k: v for k, v in vars(found).items() if k != "groups"} == {
+    result = store.find(str(run[0][0]))
+    assert {k: v for k, v in vars(result).items() if k != "groups"} == {
         k: v for k, v in vars(summary).items() if k != "groups"
     }
     for name, array in vars(summary.groups).items():
-        other = getattr(found.groups, name)
+        other = getattr(result.groups, name)
         if name == "keys":
             for key, column in array.items():
                 values = [column.at(row) for row in range(len(column))]
@@ -140,8 +142,8 @@ def test_a_bad_file_is_not_kept_and_tried_again(run):
     assert len(read()[1].failures) == 1
     assert read()[0] == ["rank3.sqlite"]
     paths[3].write_bytes(whole)
-    again, found = read()
-    assert (again, found.failures) == (["rank3.sqlite"], [])
+    again, result = read()
+    assert (again, result.failures) == (["rank3.sqlite"], [])
 
 
 @pytest.mark.parametrize("damage", [b"", b"PAR1 no parquet", None])
@@ -162,13 +164,13 @@ def test_a_damaged_summary_is_done_again(damage, run, tmp_path):
 
 def test_each_trace_has_a_parquet_file_that_others_can_read(run, tmp_path):
     paths, read = run
-    _, found = read()
+    _, result = read()
     kept = sorted((tmp_path / "store").iterdir())
     assert [path.name.split("-")[0] for path in kept] == NAMES
     table = pq.read_table(kept[1]).to_pydict()
     assert set(table["file"]) == {str(paths[1])}
     assert set(table["layer"]) == {"encoder", "-"}
-    times = found.ranks["gpu_time"].tolist()
+    times = result.ranks["gpu_time"].tolist()
     assert sum(table["time"]) == times[1]
     whole = pq.read_table(tmp_path / "store").to_pydict()
     assert sum(whole["time"]) == sum(times)
@@ -181,9 +183,9 @@ def test_the_way_in_which_a_path_is_written_does_not_matter(run, tmp_path, monke
     read()
     monkeypatch.chdir(tmp_path)
     seen = []
-    found = fastprof.batch("run", store="store", progress=seen.append)
+    batch = fastprof.batch("run", store="store", progress=seen.append)
     assert all(done.stored for done in seen)
-    assert found.ranks["file"].tolist() == [f"run/{name}" for name in NAMES]
+    assert batch.ranks["file"].tolist() == [f"run/{name}" for name in NAMES]
 
 
 def test_two_files_of_one_name_have_summaries_of_their_own(tmp_path):

@@ -66,8 +66,8 @@ def test_a_snapshot_that_shares_its_stacks_is_read(tmp_path):
     snapshot, stack = Snapshot(), frames("train.py:7 main", "net.py:3 forward")
     for _ in range(2000):
         snapshot.allocate(1000, stack)
-    found = torch_snapshot.read(snapshot.write(tmp_path / "ordinary.pickle"))
-    assert len(found.stacks) == 1
+    result = torch_snapshot.read(snapshot.write(tmp_path / "ordinary.pickle"))
+    assert len(result.stacks) == 1
 
 
 def test_an_archive_that_inflates_without_end_is_refused(tmp_path, monkeypatch):

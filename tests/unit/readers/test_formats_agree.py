@@ -118,11 +118,11 @@ FORMATS = {"nsys": as_nsys, "nvprof": as_nvprof, "kineto": as_kineto}
 
 def rows(file, tmp_path, copies):
     profile = fastprof.open(file.write(tmp_path / "capture"), copies=copies)
-    found = [{key: row[key] for key in KEYS} for row in profile.rows()]
-    for row in found:
+    result = [{key: row[key] for key in KEYS} for row in profile.rows()]
+    for row in result:
         if row["kind"] == "memcpy":  # the name differs between recorders
             row["kernel"] = row["grid"] = row["block"] = row["device"] = None
-    return found
+    return result
 
 
 @pytest.mark.parametrize("other", ["nvprof", "kineto"])
@@ -136,8 +136,8 @@ def test_rows_are_those_of_the_export(tmp_path, other, copies):
 
 
 def test_the_rows_say_what_the_program_did(tmp_path):
-    found = rows(as_nsys(), tmp_path, copies=True)
-    said = [(row["layer"], row["dir"], row["op"], row["sil"]) for row in found]
+    result = rows(as_nsys(), tmp_path, copies=True)
+    said = [(row["layer"], row["dir"], row["op"], row["sil"]) for row in result]
     assert said == [
         (("net", "fc"), "fprop", "matmul", 40),
         (("net",), "fprop", "relu", 10),
@@ -175,8 +175,8 @@ def copies_within_a_call():
 def test_a_copy_moves_what_the_file_says_of_it(tmp_path, name):
     path = copies_within_a_call()[name].write(tmp_path / "capture")
     rows = list(fastprof.open(path, copies=True).rows())
-    found = [(row["kind"], row["op"], row["flops"], row["bytes"]) for row in rows]
-    assert found == [("memcpy", "copy_", 0, 100), ("memset", "copy_", 0, 60)]
+    result = [(row["kind"], row["op"], row["flops"], row["bytes"]) for row in rows]
+    assert result == [("memcpy", "copy_", 0, 100), ("memset", "copy_", 0, 60)]
 
 
 @pytest.mark.parametrize("pair", [("nsys", "nvprof"), ("nsys", "kineto"), ("nvprof", "kineto")])
@@ -187,9 +187,9 @@ def test_a_comparison_of_two_formats_finds_no_change(tmp_path, pair):
         (tmp_path / name).mkdir()
         file = FORMATS[name]().write(tmp_path / name / "capture")
         files.append(fastprof.open(file, copies=False))
-    found = fastprof.diff(*files)
-    assert found.same_work
-    assert found.wall["before_ns"] == found.wall["after_ns"]
-    work = [row for row in found.table().rows() if not row["part"].startswith("idle")]
+    difference = fastprof.diff(*files)
+    assert difference.same_work
+    assert difference.wall["before_ns"] == difference.wall["after_ns"]
+    work = [row for row in difference.table().rows() if not row["part"].startswith("idle")]
     assert len(work) == 6
     assert {(row["delta_ns"], row["why"]) for row in work} == {(0, "same")}

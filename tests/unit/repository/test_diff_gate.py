@@ -87,8 +87,8 @@ def test_a_store_grows_with_what_passes(folder, tmp_path):
         assert done.returncode == code, done.stderr
     assert "there is none to compare with" in (tmp_path / "out0.md").read_text()
     assert outputs(tmp_path / "out0") == {"exit-code": "0"}
-    found = store.captures(kept)
-    assert [dict(each.tags) for each in found] == [
+    captures = store.captures(kept)
+    assert [dict(capture.tags) for capture in captures] == [
         {"commit": f"c {i}", "branch": "$(touch pwned)"} for i in range(2)
     ]
     words = {"baseline": str(kept), "after": "slow.json", "against": "commit=c 0"}

@@ -51,7 +51,7 @@ def calls_of_fastprof(line: str) -> Iterator[list[str]]:
 
 def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
     """The parsers of `fastprof COMMAND`, and under "" that of `fastprof` itself."""
-    (action,) = (each for each in parser._actions if isinstance(each.choices, dict))
+    (action,) = (action for action in parser._actions if isinstance(action.choices, dict))
     return {"": parser, **action.choices}
 
 
@@ -85,9 +85,9 @@ def run(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
 def run_lines() -> list[str]:
     """The commands that are run: in the fast profile, a quarter of those of each subcommand."""
     by_subcommand: dict[str, list[str]] = {}
-    for each in COMMANDS:
-        if why_not(each) is None:
-            by_subcommand.setdefault(" ".join(each.text.split()[:2]), []).append(each.text)
+    for command in COMMANDS:
+        if why_not(command) is None:
+            by_subcommand.setdefault(" ".join(command.text.split()[:2]), []).append(command.text)
     return [line for lines in by_subcommand.values() for line in some(lines, 4)]
 
 
@@ -119,7 +119,7 @@ def test_what_a_document_shows_is_understood(
 
 
 def test_what_is_not_run_is_shown_somewhere() -> None:
-    shown = "\n".join(each.text for each in COMMANDS)
+    shown = "\n".join(command.text for command in COMMANDS)
     assert [what for what in NOT_RUN if what not in shown] == []
 
 

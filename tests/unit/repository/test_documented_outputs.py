@@ -21,7 +21,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def printed(document: str, start: str) -> list[str]:
     """The lines of the one block of a document that starts like this."""
-    (block,) = (each for each in blocks(document) if each.text.startswith(start))
+    (block,) = (block for block in blocks(document) if block.text.startswith(start))
     return block.text.splitlines()
 
 

@@ -11,7 +11,7 @@ from support import command_server, processes, torch_server
 from support.documents import DOCUMENTS, Block, blocks, write_files
 from support.hypothesis_profiles import IS_FULL
 
-BLOCKS = [each for name in DOCUMENTS for each in blocks(name) if each.language == "python"]
+BLOCKS = [block for name in DOCUMENTS for block in blocks(name) if block.language == "python"]
 
 # Requirements of a block, by text in it; other blocks run everywhere.
 NEEDS = {
@@ -106,10 +106,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("document", sorted({each.document for each in BLOCKS}))
+@pytest.mark.parametrize("document", sorted({block.document for block in BLOCKS}))
 def test_python_that_needs_no_torch_runs(folder: Path, document: str) -> None:
     pytest.importorskip("pandas", reason="pandas is not installed: pip install '.[pandas]'")
-    chosen = [each for each in BLOCKS if each.document == document and not need(each)]
+    chosen = [block for block in BLOCKS if block.document == document and not need(block)]
     assert chosen
     run(folder, "", 'import fastprof\np = fastprof.open("demo.sqlite")', chosen)
 
@@ -125,11 +125,11 @@ def test_python_of_a_training_program_runs(folder: Path, needed: str) -> None:
         if not torch.cuda.is_available():
             pytest.skip("needs a CUDA GPU")
     preamble = TRAINING + (TRAINER if needed == "lightning" else "")
-    chosen = [each for each in BLOCKS if need(each) == needed]
+    chosen = [block for block in BLOCKS if need(block) == needed]
     assert chosen
     run(folder, needed, f"import fastprof\n{preamble}", chosen)
 
 
 def test_what_is_not_run_is_shown_somewhere() -> None:
-    shown = "\n".join(each.text for each in BLOCKS)
+    shown = "\n".join(block.text for block in BLOCKS)
     assert [what for what in (*NOT_RUN, *NEEDS) if what not in shown] == []

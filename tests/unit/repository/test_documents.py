@@ -107,7 +107,7 @@ def test_quoted_messages_are_in_the_sources() -> None:
     reasons = quoted_messages("columns.md", "### Why a cost is unknown")
     assert len(messages) > 20 and len(reasons) > 5
     text = source()
-    assert [part for each in messages + reasons for part in unknown_parts(each, text)] == []
+    assert [part for message in messages + reasons for part in unknown_parts(message, text)] == []
 
 
 @pytest.mark.parametrize("name", ["architecture", "design", "contributing"])

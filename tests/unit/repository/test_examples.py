@@ -119,7 +119,9 @@ def test_simple_operators_have_their_arguments_and_lines(ran):
 
 
 def test_simple_operators_run_backward(ran):
-    names = [op_name(each.meaning) for each in ran("simple").ranges if each.meaning.autograd_node]
+    names = [
+        op_name(range_.meaning) for range_ in ran("simple").ranges if range_.meaning.autograd_node
+    ]
     order = [name for name in names if name in ("Convolution", "Mm", "Softmax")]
     assert [*dict.fromkeys(order)] == ["Softmax", "Mm", "Convolution"]
 
@@ -165,7 +167,7 @@ def test_a_module_of_ones_own_is_a_call_with_its_settings(ran):
     example = ran("custom_module")
     (call,) = (call for call in example.calls() if call.mod == "ScaleAndShift")
     assert (call.op, shapes(call), types(call)) == ("forward", [(16, 256)], ["float32"])
-    modules = [each.meaning for each in example.ranges if each.meaning.kind == Kind.MODULE]
+    modules = [range_.meaning for range_ in example.ranges if range_.meaning.kind == Kind.MODULE]
     assert [module.module_repr for module in modules] == ["size=256"]
 
 

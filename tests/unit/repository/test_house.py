@@ -53,15 +53,15 @@ def room_of(module: str) -> str:
 
 
 def imports_of(path: Path) -> set[str]:
-    found = set()
+    result = set()
     for node in nodes(path):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            result |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module == "fastprof":
-            found |= {f"fastprof.{alias.name}" for alias in node.names}
+            result |= {f"fastprof.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module)
-    return found
+            result.add(node.module)
+    return result
 
 
 def own_room(path: Path) -> str:
@@ -110,12 +110,12 @@ def test_texts_name_only_modules_of_the_rooms_below() -> None:
 
 def modules_imported_by(path: Path, modules: set[str]) -> set[str]:
     """The modules of fastprof that a module imports when it runs."""
-    found = set()
+    result = set()
     for node in nodes(path):
         if isinstance(node, ast.ImportFrom) and node.module:
             names = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= (names & modules) or {node.module} & modules
-    return found
+            result |= (names & modules) or {node.module} & modules
+    return result
 
 
 def test_imports_have_no_cycles() -> None:
@@ -212,7 +212,8 @@ def forbidden(file: list[ast.AST]) -> Iterator[tuple[int, str]]:
         if called in ("eval", "exec", "os.system", "os.popen", "pickle.load", "print"):
             yield node.lineno, called
         if any(
-            each.arg == "shell" and ast.unparse(each.value) != "False" for each in node.keywords
+            keyword.arg == "shell" and ast.unparse(keyword.value) != "False"
+            for keyword in node.keywords
         ):
             yield node.lineno, "shell="
 
@@ -227,25 +228,25 @@ def offences(path: Path, may_print: bool) -> list[str]:
 
 
 def test_the_library_neither_evaluates_nor_asserts_nor_prints() -> None:
-    found = [each for path in MODULES for each in offences(path, own_room(path) == "cli")]
-    found += [
+    result = [offence for path in MODULES for offence in offences(path, own_room(path) == "cli")]
+    result += [
         f"{named(path)}:{node.lineno}: assert"
         for path in MODULES
         for node in nodes(path)
         if isinstance(node, ast.Assert)
     ]
-    assert found == []
+    assert result == []
 
 
 def test_compiled_modules_neither_evaluate_nor_assert_nor_print() -> None:
     pattern = r"\b(?:eval|exec|print)\(|\bassert\b|\bexcept:|pickle|os\.system"
-    found = [
+    result = [
         f"{named(path)}: {each}"
         for path in COMPILED
         for each in re.findall(pattern, without_texts(path.read_text()))
     ]
     assert len(COMPILED) > 10
-    assert found == []
+    assert result == []
 
 
 def test_cached_properties_are_those_that_threads_share() -> None:
@@ -254,7 +255,7 @@ def test_cached_properties_are_those_that_threads_share() -> None:
 
 
 def test_tests_and_bench_run_no_shell_and_no_text() -> None:
-    assert [each for path in OTHERS for each in offences(path, may_print=True)] == []
+    assert [offence for path in OTHERS for offence in offences(path, may_print=True)] == []
 
 
 @pytest.mark.parametrize(
@@ -374,7 +375,7 @@ def definitions(path: Path) -> Iterator[str]:
     assert isinstance(tree, ast.Module)
     for node in tree.body:
         targets = node.targets if isinstance(node, ast.Assign) else []
-        yield from (each.id for each in targets if isinstance(each, ast.Name))
+        yield from (target.id for target in targets if isinstance(target, ast.Name))
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             yield node.target.id
 

@@ -145,22 +145,22 @@ def test_right_programs_have_no_errors(errors: dict[str, dict[int, set[str]]]) -
 
 def test_wrong_uses_are_errors(errors: dict[str, dict[int, set[str]]]) -> None:
     assert len(USES) > 60
-    found, first = dict(errors["wrong.py"]), RIGHT.count("\n") + 2
-    codes = {use: found.pop(first + i, set()) for i, use in enumerate(USES)}
+    result, first = dict(errors["wrong.py"]), RIGHT.count("\n") + 2
+    codes = {use: result.pop(first + i, set()) for i, use in enumerate(USES)}
     missed = {
         use: codes[use]
         for use, code in USES.items()
         if not any(re.fullmatch(code, each) for each in codes[use])
     }
     assert missed == {}
-    assert found == {}
+    assert result == {}
 
 
 def options_of(method: Callable[..., object]) -> dict[str, object]:
     """The type of each option of a method, after `Unpack` of its TypedDict; None for its own."""
     parameters = list(inspect.signature(method).parameters.values())[1:]
     (packed,) = re.findall(r"Unpack\[report_options\.(\w+)\]", str(parameters[-1].annotation))
-    own = {each.name: None for each in parameters[:-1]}
+    own = {parameter.name: None for parameter in parameters[:-1]}
     return {**own, **get_type_hints(getattr(report_options, packed))}
 
 
@@ -186,7 +186,7 @@ def test_the_options_of_a_method_are_those_of_its_report(name: str) -> None:
 def test_the_options_of_export_are_those_of_its_formats() -> None:
     types = options_of(Profile.export)
     assert get_args(report_options.ExportFormat) == tuple(FORMATS)
-    options = [option for each in FORMATS.values() for option in each.options]
+    options = [option for format_ in FORMATS.values() for option in format_.options]
     assert {*types} == {"path", "to"} | {option.name for option in options}
     for option in options:
         if get_origin(types[option.name]) is Literal:

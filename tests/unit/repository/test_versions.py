@@ -63,4 +63,4 @@ def test_the_pythons_are_those_of_the_package() -> None:
     (numpy,) = re.findall(r'dependencies = \["numpy>=([\d.]+)"', project)
     rows = {row[0]: row[1] for row in ROWS}
     assert least in rows["Python"].split(", ")
-    assert any(each.startswith(numpy) for each in rows["numpy"].split(", "))
+    assert any(part.startswith(numpy) for part in rows["numpy"].split(", "))

@@ -103,8 +103,8 @@ def test_other_commands_take_the_name_of_a_run(run, traces, tmp_path, capfd):
 def test_other_commands_take_a_run_of_ranks(run, traces, tmp_path, capfd):
     name = run(*traces)[0].name
     assert main(["summary", name]) == 0
-    found = capfd.readouterr()
-    assert "mm" in found.out and f"reads fastprof-runs/{name}/trace.rank0.json" in found.err
+    result = capfd.readouterr()
+    assert "mm" in result.out and f"reads fastprof-runs/{name}/trace.rank0.json" in result.err
     assert main(["diff", name, name]) == 0 and "total" in capfd.readouterr().out
     assert main(["report", name]) == 0
     assert "<title>2 ranks" in (tmp_path / f"{name}.html").read_text()
@@ -160,12 +160,12 @@ def test_a_run_under_nsys_has_the_same_answer(run, nsys, traces, tmp_path, capfd
     name, err = run(backend="nsys")
     assert err.endswith(f"kept in fastprof-runs/{name.name}/report.html\n")
     by_torch = run(traces[0])[0]
-    found = []
+    result = []
     for each in (name, by_torch):
         facts = json.loads((each / "run.json").read_text())
         assert main(["summary", "--by", "op", "--csv", each.name]) == 0
-        found.append((facts["step_ns"], facts["kernels"], capfd.readouterr().out))
-    assert found[0] == found[1]
+        result.append((facts["step_ns"], facts["kernels"], capfd.readouterr().out))
+    assert result[0] == result[1]
 
 
 REPORTS = """

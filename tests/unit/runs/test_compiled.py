@@ -67,7 +67,7 @@ def test_logs_are_cut_to_what_is_read(tmp_path: Path) -> None:
     before = fastprof.open(trace).lines().text()
     collect(trace.parent)
     (log,) = (trace.parent / COMPILED).iterdir()
-    assert log.stat().st_size < sum(each.stat().st_size for each in FOLDER.iterdir())
+    assert log.stat().st_size < sum(path.stat().st_size for path in FOLDER.iterdir())
     assert fastprof.open(trace).lines().text() == before
 
 
@@ -78,8 +78,8 @@ def test_a_rank_has_its_own_logs(tmp_path: Path) -> None:
         shutil.copy(log, log.with_name(f"dedicated_log_torch_trace_rank_{rank}_x.log"))
     log.unlink()
     of_rank = trace.rename(trace.with_name("trace.rank1.json"))
-    (found,) = compiled_beside(of_rank)
-    assert found.endswith("trace_rank_1_x.log")
+    (result,) = compiled_beside(of_rank)
+    assert result.endswith("trace_rank_1_x.log")
     assert fastprof.open(of_rank).source.compiled_work is not None
     assert compiled_beside(trace.with_name("trace.rank7.json")) == [str(log.parent)]
 

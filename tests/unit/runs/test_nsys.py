@@ -88,15 +88,15 @@ STEPS = "for i in range(6):\n    step()\n"
 
 
 def test_nsys_and_torch_record_the_same_steps_layers_and_calls(run, tmp_path):
-    found = []
+    result = []
     for backend, name in (("nsys", "trace.sqlite"), ("torch", "trace.json.gz")):
         done = run(STEPS + "print('trained', sys.stdin.read())", backend, input="in")
         assert (done.returncode, done.stdout) == (0, "trained in\n"), done.stderr
         assert "2 steps (ProfilerStep#2 to #3)" in done.stderr
         (path,) = tmp_path.glob(f"fastprof-runs/*/{name}")
-        found.append(annotated(path))
-    assert found[0] == found[1]
-    steps, calls = found[0]
+        result.append(annotated(path))
+    assert result[0] == result[1]
+    steps, calls = result[0]
     assert steps == [2, 3]
     assert {call[-2:] for call in calls if call[-1].startswith("layer:")} >= {("0", "layer:0")}
 
@@ -207,6 +207,6 @@ def test_ranks_are_recorded_in_one_trace(run, tmp_path):
     done = run(RANKS, words=[sys.executable, *torchrun], env={**os.environ, "OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stderr
     folder, facts = only_run(tmp_path)
-    ranks = [each for each in facts["processes"] if each["recordings"]]
-    assert [each["rank"] for each in ranks] == [0, 1]
-    assert set(fastprof.open(folder / "trace.sqlite").ranges.pid) == {each["pid"] for each in ranks}
+    ranks = [process for process in facts["processes"] if process["recordings"]]
+    assert [rank["rank"] for rank in ranks] == [0, 1]
+    assert set(fastprof.open(folder / "trace.sqlite").ranges.pid) == {rank["pid"] for rank in ranks}

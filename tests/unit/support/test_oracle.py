@@ -31,7 +31,7 @@ def node(trace: KinetoFile, start: int, end: int, name: str, seq: int) -> Kineto
 
 
 def names(ranges: list[Range]) -> list[str]:
-    return [each.name for each in ranges]
+    return [range_.name for range_ in ranges]
 
 
 def test_it_shares_no_code_with_what_it_checks() -> None:
@@ -55,9 +55,9 @@ def test_a_kernel_is_in_the_innermost_range_around_its_launch(tmp_path: Path) ->
     trace.launch(20, 25, 1).launch(60, 65, 2).launch(200, 210, 3)
     for number in (1, 2, 3):
         trace.kernel(300 + number, 400, number)
-    found = captured(trace, tmp_path).kernels
-    assert [k.range and k.range.name for k in found] == ["aten::addmm", "aten::linear", None]
-    assert [k.launched for k in found] == [20, 60, 200]
+    kernels = captured(trace, tmp_path).kernels
+    assert [k.range and k.range.name for k in kernels] == ["aten::addmm", "aten::linear", None]
+    assert [k.launched for k in kernels] == [20, 60, 200]
 
 
 def test_of_carriers_of_a_number_the_last_that_can_have_made_the_node(tmp_path: Path) -> None:
@@ -67,10 +67,10 @@ def test_of_carriers_of_a_number_the_last_that_can_have_made_the_node(tmp_path: 
     trace.launch(110, 120, 1, ENGINE).kernel(300, 400, 1)
     capture = captured(trace, tmp_path)
     (kernel,), links = capture.kernels, Links(capture)
-    found = links.node(kernel.range.chain())
+    result = links.node(kernel.range.chain())
     assert direction(capture, kernel) == "bprop"
-    assert found.name == "AddmmBackward0"
-    assert names(links.forwards(found)) == ["aten::addmm"]
+    assert result.name == "AddmmBackward0"
+    assert names(links.forwards(result)) == ["aten::addmm"]
 
 
 def test_the_call_of_a_custom_function_is_the_operator_of_the_gap(tmp_path: Path) -> None:
@@ -79,8 +79,10 @@ def test_the_call_of_a_custom_function_is_the_operator_of_the_gap(tmp_path: Path
     trace.op(95, 99, "aten::cat", seq=8)
     node(trace, 100, 200, "torch::autograd::CppNode<SplitLookupFunction_adagrad_Op>", 7)
     capture = captured(trace, tmp_path)
-    found = next(each for each in capture.ranges if each.name.startswith("torch::autograd::Cpp"))
-    forwards = Links(capture).forwards(found)
+    result = next(
+        range_ for range_ in capture.ranges if range_.name.startswith("torch::autograd::Cpp")
+    )
+    forwards = Links(capture).forwards(result)
     assert names(forwards) == ["fbgemm::split_embedding_lookup_adagrad_function"]
 
 
@@ -91,7 +93,7 @@ def test_what_checkpointing_does_again_is_forward_work(tmp_path: Path) -> None:
     trace.launch(30, 40, 1, ENGINE).launch(600, 610, 2, ENGINE)
     trace.kernel(2000, 2100, 1).kernel(2200, 2300, 2)
     capture = captured(trace, tmp_path)
-    assert [direction(capture, each) for each in capture.kernels] == ["fprop", "bprop"]
+    assert [direction(capture, kernel) for kernel in capture.kernels] == ["fprop", "bprop"]
 
 
 def test_gradients_that_the_engine_adds_up_are_backward_work(tmp_path: Path) -> None:
@@ -101,7 +103,7 @@ def test_gradients_that_the_engine_adds_up_are_backward_work(tmp_path: Path) -> 
     for number in (1, 2, 3):
         trace.kernel(1000 * number, 1000 * number + 10, number)
     capture = captured(trace, tmp_path)
-    assert [direction(capture, each) for each in capture.kernels] == ["bprop", "fprop", None]
+    assert [direction(capture, kernel) for kernel in capture.kernels] == ["bprop", "fprop", None]
 
 
 def test_arrows_of_the_file_come_first(tmp_path: Path) -> None:
@@ -111,8 +113,8 @@ def test_arrows_of_the_file_come_first(tmp_path: Path) -> None:
     for phase, at, tid in ends:
         trace.event(phase, "fwdbwd", "fwdbwd", at, pid=100, tid=tid, id=1)
     capture = captured(trace, tmp_path)
-    found = next(each for each in capture.ranges if each.name == "MmBackward0")
-    assert [each.start for each in Links(capture).forwards(found)] == [0]
+    result = next(range_ for range_ in capture.ranges if range_.name == "MmBackward0")
+    assert [forward.start for forward in Links(capture).forwards(result)] == [0]
 
 
 @pytest.mark.parametrize(
@@ -199,10 +201,10 @@ def test_a_convolution_without_stride_has_the_size_of_its_gradient(tmp_path: Pat
              dims=[[2, 4, 9, 9], [2, 6, 5, 5], [6, 4, 3, 3]])  # fmt: skip
     trace.launch(20, 25, 1).kernel(300, 400, 1)
     capture = captured(trace, tmp_path)
-    found = Work(capture.ranges, capture.kernels, Links(capture)).flops(
+    result = Work(capture.ranges, capture.kernels, Links(capture)).flops(
         call_of(capture.kernels[0].range)
     )
-    assert found == 2 * (2 * 6 * 5 * 5) * 4 * 9
+    assert result == 2 * (2 * 6 * 5 * 5) * 4 * 9
 
 
 def test_ranges_of_the_waiting_thread_hold_what_the_engine_launches(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ MM = {"Input Dims": [[2, 3], [3, 4]], "Input type": ["float", "float"]}
 
 
 def reasons(path, **options):
-    found = fastprof.open(path, **options).coverage.unknown()
-    return {(each.op, each.direction, each.kernels): each.reason for each in found}
+    result = fastprof.open(path, **options).coverage.unknown()
+    return {(call.op, call.direction, call.kernels): call.reason for call in result}
 
 
 def without_operator(tmp_path):
@@ -35,16 +35,16 @@ def without_operator(tmp_path):
 
 
 def test_kernels_without_an_operator_are_told_apart(tmp_path):
-    found = fastprof.open(without_operator(tmp_path)).coverage
-    assert [(each.kernels, each.time, each.reason) for each in found.unknown()] == [
+    result = fastprof.open(without_operator(tmp_path)).coverage
+    assert [(each.kernels, each.time, each.reason) for each in result.unknown()] == [
         (1, 80, Without.NODES.value),
         (2, 18, Without.CAPTURE.value),
         (1, 9, Without.LAUNCH.value),
         (1, 9, Without.OPERATOR.value),
         (1, 9, Without.RANGE.value),
     ]
-    assert {each.direction for each in found.unknown()} == {"na"}
-    assert "--unknown" not in str(found)  # no operator to list
+    assert {each.direction for each in result.unknown()} == {"na"}
+    assert "--unknown" not in str(result)  # no operator to list
 
 
 def test_a_replayed_graph_points_to_its_capture_and_not_to_custom_op(tmp_path):
@@ -84,10 +84,10 @@ def test_record_shapes_is_advised_only_where_it_was_off(tmp_path, args, reason):
     trace.annotation(400, 500, "Optimizer.step#SGD.step")
     for corr, start in ((1, 10), (2, 210), (3, 410)):
         trace.launch(start, start + 5, corr).kernel(start + 10, start + 20, corr)
-    found = reasons(trace.write(tmp_path / "x.json"))
-    assert found["aten.bmm", "fprop", 1] == reason
+    result = reasons(trace.write(tmp_path / "x.json"))
+    assert result["aten.bmm", "fprop", 1] == reason
     assert ("record_shapes=True" in reason) == (not args)
-    assert found["Optimizer.step#SGD.step", "fprop", 1] == NEVER_HAS_SHAPES
+    assert result["Optimizer.step#SGD.step", "fprop", 1] == NEVER_HAS_SHAPES
 
 
 @pytest.mark.parametrize(
@@ -110,8 +110,8 @@ def test_record_shapes_is_advised_only_where_it_was_off(tmp_path, args, reason):
 def test_arguments_that_do_not_fit_say_what_is_missing(tmp_path, name, dims, types, reason):
     trace = KinetoFile().op(0, 100, name, dims=dims, types=types)
     trace.launch(10, 20, corr=1).kernel(30, 40, corr=1)
-    (found,) = reasons(trace.write(tmp_path / "x.json")).values()
-    assert re.fullmatch(reason, found)
+    (result,) = reasons(trace.write(tmp_path / "x.json")).values()
+    assert re.fullmatch(reason, result)
 
 
 def test_arguments_that_no_signature_takes_are_listed():

@@ -65,7 +65,7 @@ def pack(baseline: Baseline) -> bytes:
     arrays: dict[str, Any] = {f"window.{name}": value for name, value in side.windows.items()}
     arrays["idle"] = side.idle.reshape(-1)
     arrays |= {name: getattr(side, name) for name in (*_SUMS, *_PIECES)}
-    keys = {name: values_of([_text(each) for each in side.texts(name)]) for name in KEYS}
+    keys = {name: values_of([_text(text) for text in side.texts(name)]) for name in KEYS}
     arrays |= {f"key.{name}": key.ids for name, key in keys.items()}
     header = {
         "schema": SCHEMA,
@@ -84,7 +84,7 @@ def pack(baseline: Baseline) -> bytes:
     }
     text = json.dumps(header).encode("ascii")
     parts = [len(text).to_bytes(4, "little"), text]
-    parts += [np.ascontiguousarray(each, _INT64).tobytes() for each in arrays.values()]
+    parts += [np.ascontiguousarray(array, _INT64).tobytes() for array in arrays.values()]
     size = sum(map(len, parts))
     if size > _MOST:
         raise ValueError(f"it takes {size >> 20} MiB, more than {_MOST >> 20} MiB")

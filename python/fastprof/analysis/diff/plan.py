@@ -66,8 +66,8 @@ class PlanData(NamedTuple):
         """The plan of `data`. Damaged data raises KeyError, TypeError or ValueError."""
         tuples = ("groups", "together")
         claims = [
-            Claim(**{**each, **{name: tuple(each.get(name, ())) for name in tuples}})
-            for each in data["claims"]
+            Claim(**{**claim, **{name: tuple(claim.get(name, ())) for name in tuples}})
+            for claim in data["claims"]
         ]
         return cls(tuple(claims), data["because"])
 

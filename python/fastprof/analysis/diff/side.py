@@ -134,5 +134,5 @@ def _sums(place: Sequence[Int32], values: Sequence[Int64], n: int) -> Int64:
 def values_of(items: Sequence[Any]) -> Values:
     """A column of any values, None where unknown."""
     ids: dict[Any, int] = {}
-    numbers = [-1 if each is None else ids.setdefault(each, len(ids)) for each in items]
+    numbers = [-1 if item is None else ids.setdefault(item, len(ids)) for item in items]
     return Values(np.array(numbers, np.int32), list(ids))

@@ -342,6 +342,6 @@ def _stored(
 def _texts(text: str) -> list[str]:
     """A list of texts from JSON."""
     values = json.loads(text)
-    if not isinstance(values, list) or not all(isinstance(each, str) for each in values):
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise ValueError("expected a list of texts")
     return values

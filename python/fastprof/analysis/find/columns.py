@@ -60,11 +60,11 @@ def nth(text: str) -> slice:
     ReportError
         It is none of these.
     """
-    found = _NTH.fullmatch(text.strip())
-    first, last = (None, None) if found is None else (found[1], found[3])
-    if found is None or "0" in (first, last) or (first is None and last is None):
+    match = _NTH.fullmatch(text.strip())
+    first, last = (None, None) if match is None else (match[1], match[3])
+    if match is None or "0" in (first, last) or (first is None and last is None):
         raise ReportError(f"expected an occurrence such as 3, -1 or 2:5, found {text!r}")
-    if found[2] is None:
+    if match[2] is None:
         last = first
     begin = None if first is None else int(first) - (int(first) > 0)
     end = None if last is None else int(last) + (int(last) < 0)

@@ -117,10 +117,10 @@ class HistoryData:
         """The values of a figure, [captures]; NaN where unknown."""
         kind, colon, name = figure.partition(":")
         if colon:
-            values = [each.figures.parts.get(kind, {}).get(name) for each in self.captures]
+            values = [capture.figures.parts.get(kind, {}).get(name) for capture in self.captures]
         else:
             key = heading_of(figure).key
-            values = [getattr(each.figures, key, None) for each in self.captures]
+            values = [getattr(capture.figures, key, None) for capture in self.captures]
         return np.array([np.nan if value is None else value for value in values], np.float64)
 
     def changes(
@@ -131,21 +131,21 @@ class HistoryData:
         figures : see `figures`
         threshold : smaller changes are left out, a share
         """
-        found = [
+        result = [
             change
             for figure in self.figures(figures)
             for change in self._changes_of(figure)
             if change.share is None or abs(change.share) >= threshold
         ]
-        found.sort(key=lambda change: change.after.id)
+        result.sort(key=lambda change: change.after.id)
         rows: dict[tuple[int, int], tuple[tuple[str, int], ...]] = {}
-        for i, change in enumerate(found):
+        for i, change in enumerate(result):
             pair = (change.before.id, change.after.id)
             if change.figure != "memory":
                 if pair not in rows:
                     rows[pair] = _largest_rows(self.compared(*pair))
-                found[i] = change._replace(rows=rows[pair])
-        return tuple(found)
+                result[i] = change._replace(rows=rows[pair])
+        return tuple(result)
 
     def compared(self, before: int, after: int) -> DiffData:
         """Compare two captures of the store.

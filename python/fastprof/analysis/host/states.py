@@ -373,7 +373,7 @@ class HostActivity:
         none = np.empty(0, np.int64)
         operations = ThreadEvents(ranges.thread, ranges.start, ranges.end, none)
         label = np.ascontiguousarray(ranges.label)
-        operates = np.array([each.kind in _OPERATORS for each in ranges.meanings], bool)
+        operates = np.array([meaning.kind in _OPERATORS for meaning in ranges.meanings], bool)
         self._events = [ThreadEvents(api.thread, api.start, api.end, none), *states.events]
         if windows is None:
             self._operations: _Chosen = operations, label, operates

@@ -93,7 +93,7 @@ def _call(profile: ProfileData, row: int) -> Facts | None:
         "kernels": len(rows),
         "place": int(np.searchsorted(rows, row)) + 1,
         "gpu_ns": int(_lengths(profile)[rows].sum()),
-        "idx": [int(each) + 1 for each in rows[:20]],
+        "idx": [int(row) + 1 for row in rows[:20]],
     }
 
 

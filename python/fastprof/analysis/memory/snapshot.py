@@ -221,7 +221,7 @@ class SnapshotColumns:
             )
         ]
         ids = {name: i for i, name in enumerate(dict.fromkeys(results))}
-        return Values(np.array([ids[each] for each in results], np.int32), list(ids))
+        return Values(np.array([ids[result] for result in results], np.int32), list(ids))
 
     def _of(self, of_events: Whole, of_blocks: Whole) -> Whole:
         """[events] A value of each event, or of the block that is older than the history."""

@@ -130,9 +130,9 @@ def _entry(one: Repeatable, source: Source, gpus: str | None) -> str:
     if not one.has_types:
         lines.append('"has_types": False,')
     if gpus is not None:
-        found = variants(one.call, gpus, one.compute)
-        if found:
-            rows = [f"    {_variant(one, variant)}," for variant in found]
+        result = variants(one.call, gpus, one.compute)
+        if result:
+            rows = [f"    {_variant(one, variant)}," for variant in result]
             lines += ['"variants": [', *rows, "],"]
         if beyond(one.call):
             lines.append(f'"beyond": {beyond(one.call)!r},')

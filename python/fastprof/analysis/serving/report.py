@@ -140,7 +140,9 @@ NO_ITERATIONS: Final = (
 
 def _empty(note: str, headings: tuple[Heading, ...]) -> Table:
     none: ColumnData = Ints(np.empty(0, np.int64))
-    return Table(dict.fromkeys((each.key for each in headings), none), headings, notes=(note,))
+    return Table(
+        dict.fromkeys((heading.key for heading in headings), none), headings, notes=(note,)
+    )
 
 
 def _stages(work: ServingWork, devices: Mapping[int, Device]) -> dict[str, ColumnData]:

@@ -64,7 +64,9 @@ def _names_of_roots(
 
 def _roots(called: Iterable[Module]) -> list[Module]:
     """The modules that no other module contains, without graphs that compilers keep."""
-    modules = {id(each): each for each in gc.get_objects() if _is_module(each)}
+    modules = {
+        id(get_object): get_object for get_object in gc.get_objects() if _is_module(get_object)
+    }
     modules |= {id(module): module for module in called}
     inner = {id(child) for module in modules.values() for child in module.children()}
     wanted = {id(module) for module in called}

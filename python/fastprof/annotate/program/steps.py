@@ -139,7 +139,7 @@ class OptimizerSteps:
 
 def parameters_of(optimizers: list[Optimizer]) -> list[Parameter]:
     """The parameters that the optimizers update."""
-    return [each for one in optimizers for group in one.param_groups for each in group["params"]]
+    return [param for one in optimizers for group in one.param_groups for param in group["params"]]
 
 
 def _kinds(kind: Any) -> Iterator[Any]:

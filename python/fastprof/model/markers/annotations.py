@@ -76,11 +76,11 @@ def pairs_of(annotations: Iterable[Any]) -> str:
     annotations : dictionaries, or other values, which become the field `annotation`
     """
     merged: dict[str, str] = {}
-    for each in annotations:
-        if isinstance(each, dict):
-            merged.update((str(name), _text(value)) for name, value in each.items())
+    for annotation in annotations:
+        if isinstance(annotation, dict):
+            merged.update((str(name), _text(value)) for name, value in annotation.items())
         else:
-            merged["annotation"] = _text(each)
+            merged["annotation"] = _text(annotation)
     return json.dumps(merged)[1:-1]
 
 

@@ -113,13 +113,13 @@ def _median(values: Any) -> Any:
 
 def _pairs(run: RunData) -> Table:
     """Waits by rank and rank waited for, the longest first."""
-    found = sorted(waiting_of(run, range(len(run))).items(), key=lambda pair: -pair[1][1])
-    numbers = [run.number(last) for (_, last), _ in found]
-    waited = sum(ns for _, (_, ns) in found)
+    items = sorted(waiting_of(run, range(len(run))).items(), key=lambda pair: -pair[1][1])
+    numbers = [run.number(last) for (_, last), _ in items]
+    waited = sum(ns for _, (_, ns) in items)
     lead: tuple[str, ...] = ()
-    if found:
+    if items:
         blame: dict[int | None, int] = {}
-        for number, (_, (_, ns)) in zip(numbers, found, strict=True):
+        for number, (_, (_, ns)) in zip(numbers, items, strict=True):
             blame[number] = blame.get(number, 0) + ns
         most = sorted(blame, key=lambda number: -blame[number])[:_NAMED]
         lead = (
@@ -131,9 +131,9 @@ def _pairs(run: RunData) -> Table:
             ),
         )
     columns: dict[str, ColumnData] = {
-        "rank": Ints(np.array([run.numbers[rank] for (rank, _), _ in found], np.int64)),
+        "rank": Ints(np.array([run.numbers[rank] for (rank, _), _ in items], np.int64)),
         "waits_for": texts([None if number is None else str(number) for number in numbers]),
-        "calls": Ints(np.array([calls for _, (calls, _) in found], np.int64)),
-        "wait_ns": Ints(np.array([ns for _, (_, ns) in found], np.int64)),
+        "calls": Ints(np.array([calls for _, (calls, _) in items], np.int64)),
+        "wait_ns": Ints(np.array([ns for _, (_, ns) in items], np.int64)),
     }
     return Table(columns, _WAITING, lead=lead)

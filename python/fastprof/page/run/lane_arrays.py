@@ -57,8 +57,8 @@ class Events:
         of_call = run.waits.instances.of_call
         some = np.concatenate([np.empty(0, np.int64), *calls.values()])
         some = np.concatenate([some, *(own.call[own.call >= 0] for own in pieces.values())])
-        found = np.unique(of_call[some])
-        self.instances: Int64 = found[found >= 0].astype(np.int64)
+        result = np.unique(of_call[some])
+        self.instances: Int64 = result[result >= 0].astype(np.int64)
 
     def instance(self, calls: Int64) -> Int64:
         """The place of the instance of each call from 1, 0 for none; -1 is no call."""

@@ -31,7 +31,7 @@ def what_if(run: RunData) -> Section:
 
 def section(run: RunData) -> Section:
     """Ranks, groups, causes, stages, steps, calls that match none."""
-    found: list[tuple[str, Table]] = [
+    result: list[tuple[str, Table]] = [
         ("Ranks", run.ranks),
         ("Causes", run.causes),
         ("Process groups", run.groups),
@@ -52,7 +52,7 @@ def section(run: RunData) -> Section:
     return Section(
         "tables",
         "Tables",
-        tables=[(title, table) for title, table in found if table.n_rows],
+        tables=[(title, table) for title, table in result if table.n_rows],
         folded=folded,
         missing=missing,
     )

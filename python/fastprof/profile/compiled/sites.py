@@ -250,9 +250,9 @@ def _name_by_handle(site: Int32, attribution: Attribution, finder: _Sites) -> No
     for number in np.unique(of_kernel[of_kernel >= 0]).tolist():
         match = _KERNEL.match(attribution.meanings[number].name)
         if match is not None:
-            found = finder.of_handle(match[1], int(match[2]))
-            if found >= 0:
-                site[of_kernel == number] = found
+            result = finder.of_handle(match[1], int(match[2]))
+            if result >= 0:
+                site[of_kernel == number] = result
 
 
 class _Sites:

@@ -275,17 +275,17 @@ class _Explainer:
             for r, call in zip(ranks, (late, usual), strict=True)
         ]
         begins = self._last_common(ranks, ends)
-        found: Shares = {}
+        result: Shares = {}
         if begins is None:
             begins = [-1, -1]
             apart = self._began(ranks[0]) - self._began(ranks[1])
-            found[Cause(ranks[0], BEFORE, -1)] = float(apart)
+            result[Cause(ranks[0], BEFORE, -1)] = float(apart)
         one, other = (
             self._done(r, first, last) for r, first, last in zip(ranks, begins, ends, strict=True)
         )
-        self._compare(found, ranks, one, other)
-        self._compare_waits(found, ranks, begins, ends, depth)
-        return found
+        self._compare(result, ranks, one, other)
+        self._compare_waits(result, ranks, begins, ends, depth)
+        return result
 
     def _began(self, rank: int) -> int:
         begin = np.array([self._records[rank].chain.begin])

@@ -208,13 +208,13 @@ def _communicators(
 
     used : [ranks], the signatures that each rank uses
     """
-    found: dict[str, set[int]] = {}
+    result: dict[str, set[int]] = {}
     for number, own in zip(numbers, used, strict=True):
         for signature in own:
             name = calls.signatures[signature].group
             if name.startswith(_COMMUNICATOR):
-                found.setdefault(name, set()).add(number)
-    return {name: sorted(members) for name, members in found.items()}
+                result.setdefault(name, set()).add(number)
+    return {name: sorted(members) for name, members in result.items()}
 
 
 def _by_group(

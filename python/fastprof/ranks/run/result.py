@@ -405,9 +405,9 @@ class RunData:
         RanksError
             The change is unknown.
         """
-        found = self.critical_path(change)
-        where = {key: _place(label) for key, label in found.where.items()}
-        return _of_rows(headings.PATH, path_rows(found, self.numbers, where))
+        result = self.critical_path(change)
+        where = {key: _place(label) for key, label in result.where.items()}
+        return _of_rows(headings.PATH, path_rows(result, self.numbers, where))
 
     def what_if(self, changes: Iterable[str] | str) -> Table:
         """Replay the run with changes, each alone.

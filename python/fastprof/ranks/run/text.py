@@ -40,10 +40,10 @@ def _lines(run: RunData) -> list[str]:
     lines = [_answer(run), ""]
     lines += [_what(run), _clocks(run), _steps(run)]
     lines += [_mean_rank(run), *_imbalance(run), *_path(run)]
-    found = run.findings[:SHOWN]
-    if found:
+    result = run.findings[:SHOWN]
+    if result:
         lines += ["", "what holds the others up"]
-        lines += [f"  {i}. {_cause(run, row)}" for i, row in enumerate(found, 1)]
+        lines += [f"  {i}. {_cause(run, row)}" for i, row in enumerate(result, 1)]
     return [*lines, *_problems(run)]
 
 
@@ -62,16 +62,16 @@ def tables_of(run: RunData) -> list[tuple[str, Table]]:
 
 
 def _answer(run: RunData) -> str:
-    found = run.findings
+    findings = run.findings
     step = quantity(run.step_ns, "ns")
     if len(run) == 1:
         return (
             f"one rank, {run.numbers[0]}: nobody can tell whom it waits for; give the files of all "
             f"ranks. A step takes {step}"
         )
-    if not found:
+    if not findings:
         return f"no rank holds the others up: no cause of waits costs 1 % of a step of {step}"
-    first = found[0]
+    first = findings[0]
     who = "a rank without a file" if first.rank == UNKNOWN else f"rank {run.number(first.rank)}"
     text = f"{who} holds the others up: {_BEGINS.get(first.name, first.name)}"
     if first.where:

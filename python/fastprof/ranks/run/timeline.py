@@ -70,9 +70,9 @@ def records_of(
     """
     if "start" not in profile.names or not len(profile):
         return []
-    found = profile.find_steps(steps)
+    result = profile.find_steps(steps)
     lanes = _lanes(profile)
-    shared = _Shared(profile, found)
+    shared = _Shared(profile, result)
     distributed = profile.about.distributed
     return [
         RankRecord(
@@ -505,13 +505,13 @@ def _places(host: Host, gaps: Gaps, causes: Split) -> Values:
     columns = places(gaps, causes, host)
     layer, line = columns["layer"], columns["line"]
     keys = list(zip(layer.ids.tolist(), line.ids.tolist(), strict=True))
-    found: dict[tuple[int, int], int] = {}
+    result: dict[tuple[int, int], int] = {}
     for key in keys:
         if key != (-1, -1):
-            found.setdefault(key, len(found))
-    ids = np.array([found.get(key, -1) for key in keys], np.int32)
+            result.setdefault(key, len(result))
+    ids = np.array([result.get(key, -1) for key in keys], np.int32)
     texts = [
-        (layer.values[i] if i >= 0 else "", line.values[j] if j >= 0 else "") for i, j in found
+        (layer.values[i] if i >= 0 else "", line.values[j] if j >= 0 else "") for i, j in result
     ]
     return Values(ids, texts)
 

@@ -41,7 +41,7 @@ def read(path: str | os.PathLike[str]) -> Compiled:
     graphs: list[CompiledGraph] = []
     recompilations: list[Recompilation] = []
     breaks: list[GraphBreak] = []
-    found = False
+    result = False
     try:
         for folder, files in _folders(Path(name)):
             parts = Parts(str(folder))
@@ -51,16 +51,16 @@ def read(path: str | os.PathLike[str]) -> Compiled:
                     graphs += log.graphs
                     recompilations += log.recompilations
                     breaks += log.breaks
-                    found = True
+                    result = True
                 elif file in _FILES:
                     setattr(parts, _FILES[file], _text(folder / file))
-                    found = True
+                    result = True
             graph = graph_of(parts)
             if graph is not None:
                 graphs.append(graph)
     except OSError as error:
         raise BadInputError(f"{name}: cannot be read: {error.strerror}") from error
-    if not found:
+    if not result:
         raise BadInputError(
             f"{name}: expected artefacts of torch.compile (a structured log, or output_code.py of "
             "its debug mode), found none; run the program with INDUCTOR_PROVENANCE=1 "

@@ -173,8 +173,8 @@ class _Reading:
         if not isinstance(value, ast.Call):
             return None
         module, name, owner = _called(value.func)
-        args = [Arg("", self._value(each)) for each in value.args]
-        args += [Arg(each.arg or "", self._value(each.value)) for each in value.keywords]
+        args = [Arg("", self._value(arg)) for arg in value.args]
+        args += [Arg(keyword.arg or "", self._value(keyword.value)) for keyword in value.keywords]
         if owner is not None:  # a method
             args.insert(0, Arg("", self._value(owner)))
         return Call(module, name, tuple(args), result)

@@ -107,7 +107,7 @@ class _Reading:
             self._close(compile_id, "")
         return Compiled(
             tuple(self._graphs),
-            tuple(Recompilation(*each) for each in self._recompilations.items()),
+            tuple(Recompilation(*item) for item in self._recompilations.items()),
             tuple(self._breaks),
         )
 
@@ -198,7 +198,7 @@ def _reasons(text: str) -> tuple[str, ...]:
     except (ValueError, RecursionError):
         values = text.split("\n")
     members = values if isinstance(values, list) else [values]
-    return tuple(str(each)[:_MOST_REASON] for each in members if str(each).strip())
+    return tuple(str(member)[:_MOST_REASON] for member in members if str(member).strip())
 
 
 def _graph_break(compile_id: str, text: str) -> GraphBreak:

@@ -96,7 +96,7 @@ class _Threads:
         self._keys, first = np.unique(keys, return_index=True)
         self.numbers = number[has_id][first]
         self.process = process[has_id][first].astype(np.int32)
-        self.pids = np.array([each.pid for each in file.processes], np.int64).astype(np.int32)
+        self.pids = np.array([process.pid for process in file.processes], np.int64).astype(np.int32)
 
     def find(self, columns: Columns) -> Int32:
         """The thread of each record, -1 if unknown."""
@@ -142,7 +142,9 @@ def _read_calls(file: RocprofFile, texts: Texts, threads: _Threads) -> _Calls:
         )
         parts.append(calls.take((calls.thread >= 0) & (calls.start != NONE)))
     columns = [part._asdict() for part in parts]
-    return _Calls(**{key: np.concatenate([each[key] for each in columns]) for key in columns[0]})
+    return _Calls(
+        **{key: np.concatenate([column[key] for column in columns]) for key in columns[0]}
+    )
 
 
 def _ends(rows: Columns) -> Int64:
@@ -281,7 +283,7 @@ def _named(file: RocprofFile, rows: Columns, labels: _pools.Names) -> dict[str, 
 
 
 def _about(file: RocprofFile, texts: Texts) -> About:
-    gpus, figures = gpus_of([each.agents for each in file.processes])
+    gpus, figures = gpus_of([process.agents for process in file.processes])
     config = file.processes[0].config if file.processes else {}
     return About(
         "rocprof",
@@ -306,14 +308,16 @@ def _memory(file: RocprofFile, texts: Texts) -> Memory:
     order = order[(allocates | frees)[order] & (rows["start"][order] != NONE)]
     rows = {key: column[order] for key, column in rows.items()}
     is_free = frees[order]
-    rows["device"] = devices_of([each.agents for each in file.processes], rows[ROOT], rows["agent"])
+    rows["device"] = devices_of(
+        [process.agents for process in file.processes], rows[ROOT], rows["agent"]
+    )
     before = _allocation_before(rows, is_free)
     for key in ("bytes", "device"):
         rows[key] = np.where(is_free, rows[key][before], rows[key])
     rows["bytes"] = np.where(is_free, -rows["bytes"], rows["bytes"])
     kept = ~is_free | (before >= 0)
     rows = {key: column[kept] for key, column in rows.items()}
-    pids = np.array([each.pid for each in file.processes], np.int64)
+    pids = np.array([process.pid for process in file.processes], np.int64)
     return Memory(
         time=rows["start"],
         address=known(rows["address"]),

@@ -184,7 +184,7 @@ def read(
     warnings = _warnings(reader, blocks, n_bytes, n_unread)
     texts = reader.texts()
     columns = dict(zip(tables, reader.finish().values(), strict=True))
-    if warnings and not any(len(columns[each][ROOT]) for each in list(_TABLES)[:8]):
+    if warnings and not any(len(columns[table][ROOT]) for table in list(_TABLES)[:8]):
         raise BadInputError(f"{warnings[0]}; none of its records is left: {_RECORD}")
     return RocprofFile(name, columns, texts, _processes(columns, texts), warnings)
 
@@ -208,14 +208,14 @@ def _warnings(reader: RecordReader, blocks: Blocks, n_bytes: int, n_unread: int)
 def _processes(columns: dict[str, Columns], texts: list[str]) -> list[RocprofProcess]:
     """The facts of each process; damaged ones are unknown."""
     n = 1 + max((int(table[ROOT].max(initial=-1)) for table in columns.values()), default=-1)
-    found: dict[str, list[Any]] = {}
+    result: dict[str, list[Any]] = {}
     for table in ("metadata", "agents", "operations", _OF_COUNTERS):
-        found[table] = [None] * n
+        result[table] = [None] * n
         if table not in columns:
             continue
         rows = (columns[table][key].tolist() for key in (ROOT, "text"))
         for process, text in zip(*rows, strict=True):
-            found[table][process] = parsed(texts[text])
+            result[table][process] = parsed(texts[text])
     return [
         RocprofProcess(
             pid=_number(_dict(metadata).get("pid")),
@@ -224,7 +224,7 @@ def _processes(columns: dict[str, Columns], texts: list[str]) -> list[RocprofPro
             operations=_operations(operations),
             counters=_list(counters),
         )
-        for metadata, agents, operations, counters in zip(*found.values(), strict=True)
+        for metadata, agents, operations, counters in zip(*result.values(), strict=True)
     ]
 
 

@@ -95,7 +95,9 @@ def _common(file: RocprofFile, rows: Columns, agent: Int64) -> Columns:
     columns = work_columns(rows["start"], rows["end"])
     columns["process"] = rows[ROOT]
     columns["correlation"] = known(rows["correlation"])
-    columns["device"] = devices_of([each.agents for each in file.processes], rows[ROOT], agent)
+    columns["device"] = devices_of(
+        [process.agents for process in file.processes], rows[ROOT], agent
+    )
     return columns
 
 
@@ -118,7 +120,7 @@ def _symbols(file: RocprofFile, texts: Texts, rows: Columns) -> tuple[Int64, Int
 def _copies(file: RocprofFile, texts: Texts) -> Columns:
     """The columns of memory copies; a copy is on the GPU of its target, or else of its source."""
     rows = file.tables["copies"]
-    agents = [each.agents for each in file.processes]
+    agents = [process.agents for process in file.processes]
     source, target = (devices_of(agents, rows[ROOT], rows[end]) for end in ("source", "target"))
     columns = _common(file, rows, rows["target"])
     columns["device"] = np.where(target >= 0, target, source)

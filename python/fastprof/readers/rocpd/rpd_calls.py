@@ -177,10 +177,10 @@ def _named_by_arguments(
     )
     row = np.full(len(arguments) + 1, -1, np.int64)
     row[texts["id"]] = np.arange(len(texts["id"]))
-    found = row[argument]
+    result = row[argument]
     return RangeNames(
         *(
-            np.append(texts[f"string{suffix}"], texts[f"string{suffix}"].dtype.type(-1))[found]
+            np.append(texts[f"string{suffix}"], texts[f"string{suffix}"].dtype.type(-1))[result]
             for suffix in ("", "_seq", "_op_id")
         )
     )

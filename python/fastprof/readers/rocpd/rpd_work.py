@@ -135,7 +135,7 @@ def _kernels(
 ) -> Columns:
     columns = _common(ops, rows)
     described = ops.columns["description_id"][rows].astype(np.int64)
-    has_name = np.array([bool(each) for each in texts], bool)[described]
+    has_name = np.array([bool(text) for text in texts], bool)[described]
     columns["name"] = np.where(has_name, described, columns["name"])
     names = tuple(f"{size}{axis.upper()}" for size in ("grid", "workgroup") for axis in AXES)
     sizes = _sizes_of(database, ops, rows, schema.OF_KERNELS, (*names, "groupSegmentSize"), streams)

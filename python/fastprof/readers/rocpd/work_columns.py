@@ -142,7 +142,7 @@ def copy_columns(kinds: Sequence[CopyKind], ids: Int32, add: Callable[[str], int
         "copy_kind": [COPY_KINDS.index(kind) if kind else -1 for kind, _, _ in kinds],
         "source": [memory for _, memory, _ in kinds],
         "target": [memory for _, _, memory in kinds],
-        "name": [add(_copy_name(*each)) for each in kinds],
+        "name": [add(_copy_name(*kind)) for kind in kinds],
     }
     return {key: take(np.array(each, np.int64), ids) for key, each in values.items()}
 

@@ -66,11 +66,13 @@ def _lines(info: dict[str, Any]) -> Iterator[tuple[str, str]]:
         number = "unknown" if rank["rank"] is None else rank["rank"]
         yield "rank", f"{number}{size}" + (f", {rank['backend']}" if rank["backend"] else "")
     processes = [
-        f"{each['pid']}{' ' + each['name'] if each['name'] else ''}"
-        for each in info["processes"] or ()
+        f"{process['pid']}{' ' + process['name'] if process['name'] else ''}"
+        for process in info["processes"] or ()
     ]
     yield "processes", _listed(processes)
-    names = _listed(list(dict.fromkeys(each["name"] for each in info["thread_names"])))
+    names = _listed(
+        list(dict.fromkeys(thread_name["name"] for thread_name in info["thread_names"]))
+    )
     yield "threads", f"{info['threads']}" + (f": {names}" if names else "")
     if info["span"] is not None:
         span = info["span"]["end"] - info["span"]["start"]

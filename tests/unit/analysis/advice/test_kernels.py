@@ -244,10 +244,10 @@ def test_the_math_backend(found, kernel, n):
     capture = Capture().run("aten::scaled_dot_product_attention", *kernels, **shapes)
     findings = found(capture, "unfused-attention")
     assert len(findings) == n
-    assert all("math backend" in each.what for each in findings)
+    assert all("math backend" in finding.what for finding in findings)
     flops, moved = 4 * 32 * 512 * 512 * 64, 4 * 32 * 512 * 64 * 2
     ideal = max(flops / (0.8 * HALF), moved / (0.9 * BANDWIDTH)) * 1e9
-    assert all(each.gpu_ns == pytest.approx(400_000 - ideal) for each in findings)
+    assert all(finding.gpu_ns == pytest.approx(400_000 - ideal) for finding in findings)
 
 
 def test_conversions_of_layout(found):
@@ -297,7 +297,7 @@ def test_copies_of_one_type_are_no_casts(found, kernels, n):
     work = [(name, 30_000) for name in kernels]
     capture = Capture().run("aten::mm", *work, (HGEMM, 600_000), **shapes)
     findings = found(capture, "autocast-casts")
-    assert [each.gpu_ns for each in findings] == [30_000] * n
+    assert [finding.gpu_ns for finding in findings] == [30_000] * n
 
 
 def test_copies_of_the_model(found):

@@ -177,9 +177,9 @@ def test_kernels_for_unaligned_rows(tmp_path, kernel, n):
                                          "computeMajor": 9, "computeMinor": 0}])  # fmt: skip
     shapes = {"dims": [[16, 3137, 64], [16, 64, 3137]], "types": ["c10::BFloat16"] * 2}
     file.op(0, 1000, "aten::bmm", **shapes).launch(10, 20, 1).kernel(2000, 900_000, 1, kernel)
-    found = findings(file.write(tmp_path / "x.json"), "unaligned-kernel")
-    assert len(found) == n
-    for each in found:
+    result = findings(file.write(tmp_path / "x.json"), "unaligned-kernel")
+    assert len(result) == n
+    for each in result:
         assert "3137 to 3144" in each.remedy
         assert each.gpu_ns > 400_000
 
@@ -273,5 +273,5 @@ def test_the_lines_of_libraries_below_a_line_that_takes_all(tmp_path):
         "transformers/model.py:20 forward", "transformers/model.py:10 forward",
     ]  # fmt: skip
     assert lines["gpu_ns"].tolist() == [1800, 900]
-    heading = next(each for each in lines.headings if each.key == "line")
+    heading = next(heading for heading in lines.headings if heading.key == "line")
     assert heading.header.startswith("below ") and heading.header.endswith("train.py:7")

@@ -133,20 +133,20 @@ def test_allocation(name: str, remedy: str, tmp_path: Path) -> None:
 
 def test_a_synchronisation_takes_the_idle_time_until_the_host_is_back(tmp_path: Path) -> None:
     trace = late().call(-100, 350, "cudaDeviceSynchronize")
-    found = claimed(trace, tmp_path)
-    assert found["sync"] == 390 * US
-    assert "host-bound" not in found
+    result = claimed(trace, tmp_path)
+    assert result["sync"] == 390 * US
+    assert "host-bound" not in result
     # The last step of the capture has no later one that the host could run ahead for.
     assert advice(trace, tmp_path)["sync"]["saving_ns"] == pytest.approx(390 * US, rel=0.01)
 
 
 def test_the_host_is_slow_after_a_synchronisation(tmp_path: Path) -> None:
     trace = late().call(-100, 5, "cudaDeviceSynchronize")
-    found = claimed(trace, tmp_path)
-    assert found["sync"] == 55 * US
-    assert found["host-bound"] == (335 - 50) * US
+    result = claimed(trace, tmp_path)
+    assert result["sync"] == 55 * US
+    assert result["host-bound"] == (335 - 50) * US
     rows = advice(trace, tmp_path)
-    assert rows["host-bound"]["saving_ns"] <= found["host-bound"]
+    assert rows["host-bound"]["saving_ns"] <= result["host-bound"]
     # Without the wait, the host prepares the next launch before the GPU is done.
     assert 55 * US < rows["sync"]["saving_ns"] <= 105 * US
 
@@ -162,17 +162,17 @@ def test_item_waits(tmp_path: Path) -> None:
 def test_python_between_launches(tmp_path: Path) -> None:
     trace = late()
     trace.each(lambda at: trace.op(at + 10 * US, at + 380 * US, "aten::slow"))
-    found = advice(trace, tmp_path)
+    result = advice(trace, tmp_path)
     # 50 us are those of one operator's launch.
-    assert found["host-bound"]["saving_ns"] == pytest.approx((390 - 50) * US, rel=0.01)
-    assert "slow" in found["host-bound"]["where"]
-    assert not {"data-loading", "alloc", "sync"} & set(found)
+    assert result["host-bound"]["saving_ns"] == pytest.approx((390 - 50) * US, rel=0.01)
+    assert "slow" in result["host-bound"]["where"]
+    assert not {"data-loading", "alloc", "sync"} & set(result)
 
 
 def small_kernels(latency: float) -> Steps:
     """40 kernels of 5 us a step, launched every 25 us."""
     trace = late()
-    trace.events = [each for each in trace.events if each["cat"] == "user_annotation"]
+    trace.events = [event for event in trace.events if event["cat"] == "user_annotation"]
     for i in range(40):
         trace.work(25 * i, 25 * i + latency, 25 * i + latency + 5)
     return trace
@@ -191,7 +191,7 @@ def test_launches_slower_than_kernels(tmp_path: Path) -> None:
 def optimizer_steps() -> Steps:
     """20 kernels of 5 us, launched every 25 us; the optimizer's code runs for 480 us before one."""
     trace = small_kernels(8)
-    trace.events = [each for each in trace.events if each["ts"] % 1000 < 500]
+    trace.events = [event for event in trace.events if event["ts"] % 1000 < 500]
     trace.range(500, 998, "Optimizer.step#Adam.step")
     return trace.work(980, 988, 993)
 
@@ -248,8 +248,8 @@ def test_exposed_communication(tmp_path: Path) -> None:
 
 
 def test_hidden_communication_is_no_finding(tmp_path: Path) -> None:
-    found = advice(Steps().work(20, 450, 900, NCCL, stream=8), tmp_path)
-    assert not {"exposed-comm", "unbalanced-comm"} & set(found)
+    result = advice(Steps().work(20, 450, 900, NCCL, stream=8), tmp_path)
+    assert not {"exposed-comm", "unbalanced-comm"} & set(result)
 
 
 def test_communication_of_one_rank_cannot_be_compared(tmp_path: Path) -> None:
@@ -280,9 +280,9 @@ def test_exposed_copies(tmp_path: Path) -> None:
 def test_copies_within_the_gpu(tmp_path: Path) -> None:
     trace = Steps().work(0, 0, 400, "Memcpy DtoD (Device -> Device)")
     assert claimed(trace, tmp_path)["device-copy"] == 400 * US
-    found = advice(trace, tmp_path)
-    assert "device-copy" in found
-    assert "exposed-copy" not in found
+    result = advice(trace, tmp_path)
+    assert "device-copy" in result
+    assert "exposed-copy" not in result
 
 
 # -- phases, steps, memory -------------------------------------------------------------------------
@@ -298,9 +298,9 @@ def test_no_second_torch_compile(tmp_path: Path) -> None:
     trace = Steps(launch=395)
     for at in range(20):
         trace.work(100 + at * 10, 103 + at * 10, 106 + at * 10, "triton_poi_fused_add_0")
-    found = advice(trace, tmp_path)
-    assert {"launch-bound", "host-bound"} <= set(found)
-    assert not [row["id"] for row in found.values() if "torch.compile" in row["remedy"]]
+    result = advice(trace, tmp_path)
+    assert {"launch-bound", "host-bound"} <= set(result)
+    assert not [row["id"] for row in result.values() if "torch.compile" in row["remedy"]]
 
 
 def test_zero_grad(tmp_path: Path) -> None:
@@ -348,7 +348,7 @@ def test_convolutions_without_a_search(tmp_path: Path) -> None:
 
 def without_calls(trace: KinetoFile) -> KinetoFile:
     """The same capture without API calls, and so without steps."""
-    trace.events = [each for each in trace.events if each.get("cat") == "kernel"]
+    trace.events = [event for event in trace.events if event.get("cat") == "kernel"]
     return trace
 
 
@@ -367,13 +367,13 @@ def test_bounds_count_the_time_of_two_findings_to_the_larger(tmp_path: Path) -> 
     trace = without_calls(Steps().work(20, 0, 300, "sgemm", stream=8))
     profile = opened(trace, tmp_path)
     table, facts = profile.advise(), Facts(profile)
-    found = {row["id"]: row for row in table.rows()}
+    result = {row["id"]: row for row in table.rows()}
     gemm = facts.kernels(**{"class": "gemm"})
     own, rest = facts.own_ns(gemm[:3]), facts.own_ns(gemm[3:])
-    assert found["most"]["saving_ns"] == pytest.approx(own, abs=1)
-    assert found["tenth"]["saving_ns"] == pytest.approx(rest / 10, abs=1)
-    assert found["tenth"]["alone_ns"] == pytest.approx((own + rest) / 10, abs=1)
-    assert found["most"]["is_bound"] == found["tenth"]["is_bound"] == 1
+    assert result["most"]["saving_ns"] == pytest.approx(own, abs=1)
+    assert result["tenth"]["saving_ns"] == pytest.approx(rest / 10, abs=1)
+    assert result["tenth"]["alone_ns"] == pytest.approx((own + rest) / 10, abs=1)
+    assert result["most"]["is_bound"] == result["tenth"]["is_bound"] == 1
     lead = "\n".join(table.lead)
     assert "savings are bounds: the trace has no API calls to replay" in lead
     assert "(at most " in lead
@@ -391,9 +391,9 @@ def test_fail_above(tmp_path: Path) -> None:
     assert run("advise", path, "--fail-above", "36").returncode == 0
     failed = run("advise", path, "--fail-above", "34%", "--json")
     assert failed.returncode == 4
-    found = json.loads(failed.stdout)
-    assert found["failed"] is True
-    assert found["step_ns"] == 1000 * US
+    result = json.loads(failed.stdout)
+    assert result["failed"] is True
+    assert result["step_ns"] == 1000 * US
     assert run("advise", path, "--min", "x").returncode == 2
 
 
@@ -416,9 +416,9 @@ def test_rules_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "rules.py").write_text(USERS)
     path = Steps().write(tmp_path / "net.json")
     done = run("advise", path, "--ops", tmp_path / "rules.py", "--json")
-    found = json.loads(done.stdout)
-    assert "5 kernels" in [row["where"] for row in found["rows"] if row["id"] == "team-rule"]
-    assert {"id": "team-doubt", "because": "no team"} in found["not_judged"]
+    result = json.loads(done.stdout)
+    assert "5 kernels" in [row["where"] for row in result["rows"] if row["id"] == "team-rule"]
+    assert {"id": "team-doubt", "because": "no team"} in result["not_judged"]
 
 
 def test_a_rule_replaces_the_built_in_one(tmp_path: Path) -> None:

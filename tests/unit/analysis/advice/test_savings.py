@@ -107,11 +107,11 @@ def test_changes_that_need_each_other_are_both_in_the_plan(opened):
         rows = facts.kernels(kernel=name)
         findings.append(fastprof.Finding(name, "do", kernels=rows, gpu_ns=0.9 * facts.own_ns(rows)))
     # Two streams of about equal length: one alone saves little, both save 90 %.
-    found = planned(facts, base, findings, [30 * US] * 2)
-    assert [each.together for each in found] == [(0, 1), (0, 1)]
-    assert found[0].ns == found[1].ns
-    assert max(each.alone for each in found) < 30 * US
-    assert sum(each.ns for each in found) == pytest.approx(0.9 * 300 * US, rel=0.1)
+    result = planned(facts, base, findings, [30 * US] * 2)
+    assert [each.together for each in result] == [(0, 1), (0, 1)]
+    assert result[0].ns == result[1].ns
+    assert max(each.alone for each in result) < 30 * US
+    assert sum(each.ns for each in result) == pytest.approx(0.9 * 300 * US, rel=0.1)
     assert planned(facts, base, findings[:1], [30 * US]) == []
 
 
@@ -147,7 +147,7 @@ def test_shares_are_in_order_and_add_up():
         assert ns == sorted(ns, reverse=True)
         assert sum(ns) == pytest.approx(sum(saved))
         places = [together[0] if together else i for i, (_, together) in enumerate(shares)]
-        assert [sorted({*places}).index(each) for each in places] == groups
+        assert [sorted({*places}).index(place) for place in places] == groups
 
 
 def test_launches_on_time_stay_so_with_faster_kernels(opened):
@@ -155,9 +155,9 @@ def test_launches_on_time_stay_so_with_faster_kernels(opened):
     faster("first", 0.5)
     registry._rules.pop("sync", None)
     profile = opened(Loop(host=600, first=600, second=1))
-    found = {row["id"]: row["saving_ns"] for row in profile.advise().rows()}
-    assert next(iter(found)) == "host-bound"
-    assert found["first"] == pytest.approx(300 * US, rel=0.1)
+    result = {row["id"]: row["saving_ns"] for row in profile.advise().rows()}
+    assert next(iter(result)) == "host-bound"
+    assert result["first"] == pytest.approx(300 * US, rel=0.1)
 
 
 def test_confidence_does_not_reorder(opened):

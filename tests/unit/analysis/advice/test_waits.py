@@ -56,17 +56,17 @@ def first(trace: KinetoFile, folder: Path) -> dict[str, Any]:
     ],
 )
 def test_copies_at_the_start_of_a_step(copy, n_bytes, what, remedy, tmp_path):
-    found = first(Decode(copy, n_bytes), tmp_path)
-    assert found["id"] == "sync"
-    assert found["what"].startswith(f"The host waits for copies of {what} at the start of a step")
-    assert found["answer"].startswith(
+    result = first(Decode(copy, n_bytes), tmp_path)
+    assert result["id"] == "sync"
+    assert result["what"].startswith(f"The host waits for copies of {what} at the start of a step")
+    assert result["answer"].startswith(
         f"The host waits for copies of {what} at the start of a step:"
     )
-    assert "A host that does not wait would run ahead and save about" in found["answer"]
-    assert remedy in found["remedy"]
-    assert found["where"] == "copy_ 100%"
+    assert "A host that does not wait would run ahead and save about" in result["answer"]
+    assert remedy in result["remedy"]
+    assert result["where"] == "copy_ 100%"
     # The host would run ahead: steps as long as its own 490 us, or the GPU's 503 us.
-    assert found["step_ns"] - found["saving_ns"] == pytest.approx(560 * US, rel=0.12)
+    assert result["step_ns"] - result["saving_ns"] == pytest.approx(560 * US, rel=0.12)
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_copies_at_the_start_of_a_step(copy, n_bytes, what, remedy, tmp_path):
 def test_serving_engines_keep_token_ids_on_the_gpu(file, words, tmp_path):
     trace = Decode()
     trace.python(0, 8000 * US, f"/packages/{file}")
-    found = first(trace, tmp_path)
-    assert found["id"] == "sync"
-    assert words in found["remedy"]
+    result = first(trace, tmp_path)
+    assert result["id"] == "sync"
+    assert words in result["remedy"]
 
 
 class Queued(KinetoFile):
@@ -94,12 +94,12 @@ class Queued(KinetoFile):
 
 
 def test_work_that_is_queued_and_waits(tmp_path):
-    found = first(Queued(900), tmp_path)
-    assert found["id"] == "queued-gaps"
-    assert found["saving_ns"] is None
-    assert "1 gap, the longest 900 us" in found["evidence"]
-    assert "record several steps" in found["remedy"]
-    assert found["answer"] == (
+    result = first(Queued(900), tmp_path)
+    assert result["id"] == "queued-gaps"
+    assert result["saving_ns"] is None
+    assert "1 gap, the longest 900 us" in result["evidence"]
+    assert "record several steps" in result["remedy"]
+    assert result["answer"] == (
         "The GPU is idle for 0.90 of 1.01 ms with work queued that waits for what the file does "
         "not show."
     )
@@ -131,9 +131,9 @@ def test_tensors_that_are_freed_one_by_one(frees, is_off, tmp_path):
             trace.launch((at + 20) * US, (at + wait) * US, 100 + corr, name="cudaFree")
             at += wait
         at += 30
-    found = first(trace, tmp_path)
-    assert found["id"] == "alloc"
-    assert ("the caching allocator is off" in found["remedy"]) == is_off
+    result = first(trace, tmp_path)
+    assert result["id"] == "alloc"
+    assert ("the caching allocator is off" in result["remedy"]) == is_off
 
 
 def test_first_calls_are_on_the_first_screen_and_on_the_page(tmp_path):

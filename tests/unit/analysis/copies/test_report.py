@@ -63,13 +63,13 @@ def test_more_bytes_than_the_gpu_can_move_have_no_rate(opened):
         copied(export, 3 * i + 1, (at, at + 5), (at + 10, at + 11), 8, (DEVICE, DEVICE), n_bytes)
         copied(export, 3 * i + 2, (at, at + 5), (at + 20, at + 21), 1, (PINNED, DEVICE), n_bytes)
     table = opened(export).copies()
-    found = {(row["direction"], row["size_class"]): row for row in table.rows()}
-    for (direction, size), row in found.items():
+    result = {(row["direction"], row["size_class"]): row for row in table.rows()}
+    for (direction, size), row in result.items():
         is_small = (direction, size) == ("DtoD", "64 kB-1 MB")
         assert (row["bytes_per_s"] is not None) == is_small, (direction, size)
         assert (row["peak_share"] is not None) == is_small, (direction, size)
         assert row["flag"] == ("" if is_small else "size too high"), (direction, size)
-    assert found["DtoD", "64 kB-1 MB"]["peak_share"] == pytest.approx(0.883, abs=1e-3)
+    assert result["DtoD", "64 kB-1 MB"]["peak_share"] == pytest.approx(0.883, abs=1e-3)
     # In the L2 cache: above the peak, but possible.
     export = Export().gpu(name="NVIDIA A100-SXM4-80GB")
     copied(export, 1, (0, 5), (10, 11), 8, (DEVICE, DEVICE), 2_000_000)
@@ -104,8 +104,8 @@ def test_the_user_knows_the_bus(opened, tmp_path):
     ],
 )
 def test_the_bus_follows_from_the_gpu(name, capability, bus):
-    found = bus_of(Device(name, capability=capability))
-    assert (found and found.name) == bus
+    result = bus_of(Device(name, capability=capability))
+    assert (result and result.name) == bus
 
 
 def test_the_host_waits_for_some_copies(opened):

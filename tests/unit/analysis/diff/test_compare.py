@@ -157,11 +157,11 @@ def added_up(found: fastprof.Diff, by: str) -> int:
 @pytest.mark.parametrize("name", EDITS)
 def test_a_known_edit_is_found_exactly(capture, name, form):
     calls, expected = EDITS[name]
-    found = fastprof.diff(capture(BASE), capture(calls, form))
-    assert changed(found.table()) == expected
-    wall = found.wall
+    difference = fastprof.diff(capture(BASE), capture(calls, form))
+    assert changed(difference.table()) == expected
+    wall = difference.wall
     for by in ("dir,layer,op", "kind", "kernel", "shape,op", "phase", "line"):
-        assert added_up(found, by) == wall["after_ns"] - wall["before_ns"]
+        assert added_up(difference, by) == wall["after_ns"] - wall["before_ns"]
 
 
 @pytest.mark.parametrize("name", EDITS)
@@ -182,29 +182,33 @@ def test_the_reverse_is_the_negative(capture, name):
 def test_the_waterfall_is_that_of_the_step(capture):
     """What the GPU does not do is idle, by its cause."""
     late = [replace(each, host_ns=200_000) if each.op == "softmax" else each for each in BASE]
-    found = fastprof.diff(capture(BASE), capture(late))
-    rows = {row["part"]: row["delta_ns"] for row in found.table(["kind"]).rows() if row["delta_ns"]}
+    difference = fastprof.diff(capture(BASE), capture(late))
+    rows = {
+        row["part"]: row["delta_ns"] for row in difference.table(["kind"]).rows() if row["delta_ns"]
+    }
     assert set(rows) <= {"idle: host-bound", "idle: launch latency"}
-    assert sum(rows.values()) == found.wall["after_ns"] - found.wall["before_ns"] > 0
+    assert sum(rows.values()) == difference.wall["after_ns"] - difference.wall["before_ns"] > 0
 
 
 def test_other_streams_hide_work(capture):
     apart = [replace(each, stream=8 + i % 2) for i, each in enumerate(BASE)]
-    found = fastprof.diff(capture(BASE), capture(apart))
-    assert {why for _, why in changed(found.table()).values()} == {"overlaps more"}
-    for row in found.table().rows():
+    difference = fastprof.diff(capture(BASE), capture(apart))
+    assert {why for _, why in changed(difference.table()).values()} == {"overlaps more"}
+    for row in difference.table().rows():
         assert row["gpu_before_ns"] == row["gpu_after_ns"]
-    assert found.same_work
+    assert difference.same_work
 
 
 def test_the_wall_is_the_mean_of_the_steps(capture):
     steps = [slower(BASE, factor) for factor in (1, 1, 1, 1.3)]
-    found = fastprof.diff(capture(BASE), capture([], steps=steps))
+    difference = fastprof.diff(capture(BASE), capture([], steps=steps))
     total = sum(ns for each in BASE for _, ns in each.kernels)
     assert (
-        found.wall["after_ns"] - found.wall["before_ns"] == total * 0.3 / 3
+        difference.wall["after_ns"] - difference.wall["before_ns"] == total * 0.3 / 3
     )  # the first does not count
-    assert found.wall["change"] == pytest.approx(total * 0.3 / 3 / found.wall["before_ns"])
+    assert difference.wall["change"] == pytest.approx(
+        total * 0.3 / 3 / difference.wall["before_ns"]
+    )
 
 
 def test_same_work_compares_calls_and_shapes(capture):
@@ -216,30 +220,30 @@ def test_same_work_compares_calls_and_shapes(capture):
 
 
 def test_renamed_layers_are_noted(capture):
-    found = fastprof.diff(capture(BASE), capture(in_layer("attn", "attention", BASE)))
-    assert "renamed layers: net:attn -> net:attention" in found.table().notes
+    difference = fastprof.diff(capture(BASE), capture(in_layer("attn", "attention", BASE)))
+    assert "renamed layers: net:attn -> net:attention" in difference.table().notes
 
 
 def test_types_that_one_recorder_lacks_are_not_compared(capture):
-    found = fastprof.diff(capture(BASE), capture(BASE, kineto))
-    assert "not compared, as only one side records them: types" in found.table().notes
+    difference = fastprof.diff(capture(BASE), capture(BASE, kineto))
+    assert "not compared, as only one side records them: types" in difference.table().notes
 
 
 def test_layers_that_one_recorder_lacks_are_not_compared(capture):
     """Even if it has a layer now and then."""
     lacking = [replace(each, layer=each.layer if each.op == "relu" else None) for each in BASE]
-    found = fastprof.diff(capture(BASE), capture(lacking))
-    assert changed(found.table()) == {}
-    assert found.same_work
-    assert "not compared, as only one side records them: layer" in found.table().notes
+    difference = fastprof.diff(capture(BASE), capture(lacking))
+    assert changed(difference.table()) == {}
+    assert difference.same_work
+    assert "not compared, as only one side records them: layer" in difference.table().notes
 
 
 def test_kernels_match_by_name_if_one_side_has_no_operators(capture):
     bare = [replace(each, op=None, layer="train") for each in slower(BASE, 2, "softmax")]
-    found = fastprof.diff(capture(BASE), capture(bare), by="kernel")
-    rows = {row["kernel"]: row for row in found.table().rows() if row["delta_ns"]}
+    difference = fastprof.diff(capture(BASE), capture(bare), by="kernel")
+    rows = {row["kernel"]: row for row in difference.table().rows() if row["delta_ns"]}
     assert {name: row["delta_ns"] for name, row in rows.items()} == {"softmax_kernel": 30_000}
-    assert "only one side records them" in found.table().notes[0]
+    assert "only one side records them" in difference.table().notes[0]
 
 
 @pytest.mark.parametrize("has_layers", [True, False])
@@ -252,39 +256,39 @@ def test_moved_lines_are_the_same_work(capture, has_layers):
         ]
         for first, calls in ((10, BASE), (12, slower(BASE, 2, "mm", "attn")))
     )
-    found = fastprof.diff(capture(before, kineto), capture(after, kineto))
+    difference = fastprof.diff(capture(before, kineto), capture(after, kineto))
     layer = "net:attn" if has_layers else None
-    assert changed(found.table()) == {(layer, "mm"): (80_000, "slower")}
-    assert found.same_work
-    (row,) = [each for each in found.table(["line"]).rows() if each["delta_ns"]]
+    assert changed(difference.table()) == {(layer, "mm"): (80_000, "slower")}
+    assert difference.same_work
+    (row,) = [row for row in difference.table(["line"]).rows() if row["delta_ns"]]
     assert row["line"] == "/home/user/net.py:12 forward -> /home/user/net.py:14 forward"
 
 
 def test_layers_with_other_numbers_are_one(capture):
     """A deeper model has more calls of the same layer."""
     blocks = [in_layer("net", f"blocks.{i}", BASE[:-1]) for i in range(3)]
-    found = fastprof.diff(
+    difference = fastprof.diff(
         capture([*blocks[0], *blocks[1]]), capture([*blocks[0], *blocks[1], *blocks[2]])
     )
-    rows = [row for row in found.table().rows() if row["op"] == "softmax"]
+    rows = [row for row in difference.table().rows() if row["op"] == "softmax"]
     assert [(row["layer"], row["why"], row["count_ns"]) for row in rows] == [
         ("blocks.*:attn", "more calls (2 -> 3)", 30_000)
     ]
-    assert any("1.5 times the calls" in note for note in found.table().notes)
+    assert any("1.5 times the calls" in note for note in difference.table().notes)
 
 
 def test_one_slower_kernel_is_not_the_clock(capture):
-    found = fastprof.diff(capture(BASE), capture(slower(BASE, 1.5, "mm")))
-    assert found.found.clocks is None
+    difference = fastprof.diff(capture(BASE), capture(slower(BASE, 1.5, "mm")))
+    assert difference.found.clocks is None
 
 
 def test_captures_without_steps_are_compared_as_a_whole_if_the_work_is_equal(capture):
     one = [[*BASE, call(None, "cat", 1_000)]]
     other = [[*slower(BASE, 2, "bmm"), call(None, "cat", 1_000)]]
-    found = fastprof.diff(capture([], steps=one), capture([], steps=other), steps="none")
-    assert found.wall["change"] is None
-    assert found.wall["after_ns"] - found.wall["before_ns"] == 60_000
-    assert changed(found.table()) == {("net:attn", "bmm"): (60_000, "slower")}
+    difference = fastprof.diff(capture([], steps=one), capture([], steps=other), steps="none")
+    assert difference.wall["change"] is None
+    assert difference.wall["after_ns"] - difference.wall["before_ns"] == 60_000
+    assert changed(difference.table()) == {("net:attn", "bmm"): (60_000, "slower")}
 
 
 def test_captures_without_steps_that_differ_are_compared_by_call(capture):
@@ -305,18 +309,18 @@ def test_captures_without_steps_that_differ_are_compared_by_call(capture):
 def test_ranks_are_one_side(capture):
     """The step of several ranks is their mean."""
     fast, slow = capture(BASE), capture(slower(BASE, 1.5, layer="attn"))
-    found = fastprof.diff([fast, fast], [fast, slow])
-    assert found.after.n_windows == 2 * (N_STEPS - 1)
-    assert changed(found.table()) == {
+    difference = fastprof.diff([fast, fast], [fast, slow])
+    assert difference.after.n_windows == 2 * (N_STEPS - 1)
+    assert changed(difference.table()) == {
         key: (ns // 2, why) for key, (ns, why) in EDITS["layer slower"][1].items()
     }
 
 
 def test_where_selects_work(capture):
-    found = fastprof.diff(
+    difference = fastprof.diff(
         capture(BASE), capture(slower(BASE, 1.5, layer="attn")), where=["op=softmax"]
     )
-    table = found.table()
+    table = difference.table()
     assert {row["op"] for row in table.rows() if row["part"] == "compute"} == {"softmax"}
     assert changed(table)["net:attn", "softmax"] == (15_000, "slower")
 
@@ -335,8 +339,8 @@ def test_the_error_is_that_of_the_mean(capture):
     """1, 1 and 1.3 times the time: the change of 10 % is less than two errors."""
     factors = (1.0, 1.0, 1.0, 1.3)
     steps = [slower(BASE, factor, "bmm") for factor in factors]
-    found = fastprof.diff(capture(BASE), capture([], steps=steps))
-    row = next(row for row in found.table().rows() if row["op"] == "bmm")
+    difference = fastprof.diff(capture(BASE), capture([], steps=steps))
+    row = next(row for row in difference.table().rows() if row["op"] == "bmm")
     assert row["error_ns"] == pytest.approx(
         np.std(np.multiply(60_000, factors[1:]), ddof=1) / np.sqrt(3)
     )
@@ -344,8 +348,8 @@ def test_the_error_is_that_of_the_mean(capture):
 
 
 def test_the_error_is_unknown_with_two_steps(capture):
-    found = fastprof.diff(capture([], steps=[BASE] * 2), capture(BASE))
-    assert {row["error_ns"] for row in found.table().rows()} == {None}
+    difference = fastprof.diff(capture([], steps=[BASE] * 2), capture(BASE))
+    assert {row["error_ns"] for row in difference.table().rows()} == {None}
 
 
 def test_kernels_of_inductor_have_other_numbers(capture):
@@ -353,9 +357,9 @@ def test_kernels_of_inductor_have_other_numbers(capture):
         [*BASE, call("net:out", name, 9_000, name)]
         for name in ("triton_poi_fused_relu_3", "triton_poi_fused_relu_12")
     )
-    found = fastprof.diff(capture(before), capture(after))
-    assert changed(found.table()) == {}
-    assert found.same_work
+    difference = fastprof.diff(capture(before), capture(after))
+    assert changed(difference.table()) == {}
+    assert difference.same_work
 
 
 def test_kernels_without_operators_match_by_range_and_kind(capture):

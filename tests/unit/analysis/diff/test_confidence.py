@@ -35,12 +35,12 @@ def test_the_interval_is_that_of_welch() -> None:
     variances = [2.5 / 5 / 100**2, 10 / 5 / 110**2]  # of the logarithms of the means
     freedom = sum(variances) ** 2 / sum(v * v / 4 for v in variances)
     half = quantile(0.975, freedom) * sum(variances) ** 0.5
-    found = confidence(before, after)
-    assert found.change == pytest.approx(0.1)
-    assert found.low is not None and found.high is not None
-    assert log1p(found.low) == pytest.approx(log1p(0.1) - half)
-    assert log1p(found.high) == pytest.approx(log1p(0.1) + half)
-    assert found.verdict == SLOWER
+    result = confidence(before, after)
+    assert result.change == pytest.approx(0.1)
+    assert result.low is not None and result.high is not None
+    assert log1p(result.low) == pytest.approx(log1p(0.1) - half)
+    assert log1p(result.high) == pytest.approx(log1p(0.1) + half)
+    assert result.verdict == SLOWER
 
 
 def alarms(change: float, n: int, m: int, tries: int = 1500) -> float:
@@ -49,7 +49,7 @@ def alarms(change: float, n: int, m: int, tries: int = 1500) -> float:
     samples = (
         (random.normal(100, 2, n), random.normal(100 * (1 + change), 4, m)) for _ in range(tries)
     )
-    return sum(confidence(*each, threshold=0).verdict != SAME for each in samples) / tries
+    return sum(confidence(*sample, threshold=0).verdict != SAME for sample in samples) / tries
 
 
 @pytest.mark.parametrize("n, m", some([(3, 3), (5, 8), (6, 40), (30, 30)], 2))
@@ -74,7 +74,7 @@ def test_correlated_steps_count_as_fewer() -> None:
     """With 100 steps each, independent ones would make 41 % of false alarms."""
     random = np.random.default_rng(5)
     samples = ((correlated(random, 100), correlated(random, 100)) for _ in range(500))
-    assert sum(confidence(*each, threshold=0).verdict != SAME for each in samples) < 0.12 * 500
+    assert sum(confidence(*sample, threshold=0).verdict != SAME for sample in samples) < 0.12 * 500
 
 
 def test_the_reverse_is_the_reciprocal() -> None:
@@ -94,13 +94,13 @@ def test_small_changes_are_the_same() -> None:
 
 @pytest.mark.parametrize("n, m", [(1, 1), (2, 30), (30, 2)])
 def test_fewer_than_three_steps_are_not_judged(n: int, m: int) -> None:
-    found = confidence([100.0] * n, [150.0] * m)
-    assert (found.verdict, found.low, found.high) == (NOT_JUDGED, None, None)
-    assert found.because == (
+    result = confidence([100.0] * n, [150.0] * m)
+    assert (result.verdict, result.low, result.high) == (NOT_JUDGED, None, None)
+    assert result.because == (
         f"noise is unknown: expected 3 or more steps of each, found {n} before and {m} after"
     )
-    assert found.change == pytest.approx(0.5)
-    assert not found.is_above(0.03)
+    assert result.change == pytest.approx(0.5)
+    assert not result.is_above(0.03)
 
 
 def test_two_runs_are_enough() -> None:
@@ -109,9 +109,9 @@ def test_two_runs_are_enough() -> None:
 
 
 def test_equal_steps_have_no_noise() -> None:
-    found = confidence([100] * 4, [103] * 4)
-    assert (found.low, found.high) == (pytest.approx(0.03), pytest.approx(0.03))
-    assert found.is_above(0.029) and not found.is_above(0.031)
+    result = confidence([100] * 4, [103] * 4)
+    assert (result.low, result.high) == (pytest.approx(0.03), pytest.approx(0.03))
+    assert result.is_above(0.029) and not result.is_above(0.031)
 
 
 def test_without_time_nothing_is_judged() -> None:

@@ -23,7 +23,7 @@ def longest(left: list[str | None], right: list[str | None]) -> int:
 
     def contains(items: tuple[str | None, ...]) -> bool:
         rest = iter(right)
-        return all(any(each == other for other in rest) for each in items)
+        return all(any(item == other for other in rest) for item in items)
 
     known = [each for each in left if each is not None]
     return next(
@@ -43,9 +43,9 @@ def test_an_alignment_is_a_longest_common_subsequence(left, right):
 
 @given(st.lists(st.integers(0, 10**12), min_size=1, max_size=20), st.integers(1, 50))
 def test_means_add_up_to_the_mean_of_the_sum(sums, n):
-    found = means(np.array(sums, np.int64), n)
-    assert int(found.sum()) == (2 * sum(sums) + n) // (2 * n)
-    assert all(abs(mean * n - each) < n for mean, each in zip(found.tolist(), sums, strict=True))
+    result = means(np.array(sums, np.int64), n)
+    assert int(result.sum()) == (2 * sum(sums) + n) // (2 * n)
+    assert all(abs(mean * n - each) < n for mean, each in zip(result.tolist(), sums, strict=True))
 
 
 def test_means_of_equal_remainders_keep_their_order():
@@ -58,10 +58,10 @@ TIMES = np.array([100_000, 50_000, 30_000, 20_000, 10_000])
 
 @pytest.mark.parametrize("factor", [0.5, 0.97, 1.02, 1.3])
 def test_a_common_factor_is_found(factor):
-    found = clocks_of(TIMES, np.rint(TIMES * factor).astype(np.int64))
-    assert found.factor == pytest.approx(factor, rel=1e-3)
+    result = clocks_of(TIMES, np.rint(TIMES * factor).astype(np.int64))
+    assert result.factor == pytest.approx(factor, rel=1e-3)
     back = clocks_of(np.rint(TIMES * factor).astype(np.int64), TIMES)
-    assert back.half == -found.half
+    assert back.half == -result.half
 
 
 @pytest.mark.parametrize(
@@ -103,13 +103,13 @@ def two_gpus(path: Path) -> fastprof.Profile:
 
 
 def test_work_and_gaps_are_cut_at_the_end_of_a_step(tmp_path):
-    found = side_of(two_gpus(tmp_path / "two.json"))
-    windows = found.windows
+    result = side_of(two_gpus(tmp_path / "two.json"))
+    windows = result.windows
     assert windows["device"].tolist() == [0, 1] * 3
     assert windows["wall_ns"].tolist() == [8_000, 8_000, 8_000, 8_000, 11_000, 11_000]
-    own = np.zeros((found.n_groups, 6), np.int64)
-    own[found.group, found.window] = found.own_ns
-    by_kernel = dict(zip(found.texts("kernel"), own.tolist(), strict=True))
+    own = np.zeros((result.n_groups, 6), np.int64)
+    own[result.group, result.window] = result.own_ns
+    by_kernel = dict(zip(result.texts("kernel"), own.tolist(), strict=True))
     assert by_kernel == {
         "kernel_1": [7_000, 0, 0, 0, 0, 0],
         "kernel_2": [0, 3_500, 0, 0, 0, 0],
@@ -121,8 +121,8 @@ def test_work_and_gaps_are_cut_at_the_end_of_a_step(tmp_path):
         "kernel_7": [0, 0, 0, 0, 6_000, 0],
         "kernel_9": [0, 0, 0, 0, 0, 800],
     }
-    assert found.idle.sum(axis=1).tolist() == [1_000, 4_500, 0, 6_000, 0, 10_200]
-    assert found.kernels.sum() == 9
+    assert result.idle.sum(axis=1).tolist() == [1_000, 4_500, 0, 6_000, 0, 10_200]
+    assert result.kernels.sum() == 9
 
 
 def test_combined_sides_have_the_windows_of_all(tmp_path):

@@ -33,9 +33,9 @@ def directory(capture: Path, tmp_path: Path) -> Path:
 
 def test_a_baseline_compares_as_its_capture(capture: Path, directory: Path, tmp_path: Path) -> None:
     after = kineto(tmp_path / "after.json", [[*CALLS, CALLS[0]]] * 4)
-    found, expected = fastprof.diff(directory, after), fastprof.diff(capture, after)
-    assert found.wall == expected.wall
-    assert list(found.table().rows()) == list(expected.table().rows())
+    result, expected = fastprof.diff(directory, after), fastprof.diff(capture, after)
+    assert result.wall == expected.wall
+    assert list(result.table().rows()) == list(expected.table().rows())
 
 
 def test_it_becomes_the_first_capture_of_a_store(capture: Path, directory: Path) -> None:

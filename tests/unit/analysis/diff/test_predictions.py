@@ -51,7 +51,7 @@ def test_what_is_gone_was_predicted(tmp_path):
     assert measured == pytest.approx(LOADER, rel=0.01)
     predicted = facts["predicted"]
     assert predicted["measured_ns"] == measured
-    assert [each["id"] for each in predicted["findings"]] == ["data-loading"]
+    assert [finding["id"] for finding in predicted["findings"]] == ["data-loading"]
     assert predicted["predicted_ns"] == pytest.approx(measured, rel=0.01)
     assert predicted["findings"][0]["own_ns"] == pytest.approx(measured, rel=0.01)
     last = [line for line in found(before, after).table().notes if "data-loading" in line]
@@ -130,10 +130,10 @@ def test_a_store_keeps_predictions(tmp_path, capsys):
     assert text.count("1 earlier comparison with") == 1  # not of a capture with itself
     main(["diff", "--baseline", directory, str(afters[2]), "--json"])
     pairs = json.loads(capsys.readouterr().out)["earlier"]
-    assert [each["after"] for each in pairs] == [[str(each)] for each in afters[:2]]
-    for each in pairs:
-        assert each["ids"] == ["data-loading"]
-        assert each["predicted_ns"] == pytest.approx(each["measured_ns"], rel=0.01)
+    assert [pair["after"] for pair in pairs] == [[str(after)] for after in afters[:2]]
+    for pair in pairs:
+        assert pair["ids"] == ["data-loading"]
+        assert pair["predicted_ns"] == pytest.approx(pair["measured_ns"], rel=0.01)
 
 
 def test_the_page_shows_predictions(tmp_path):

@@ -44,25 +44,25 @@ def baseline(capture: Path, tmp_path: Path) -> Path:
 
 
 def test_what_is_read_is_what_was_stored(capture: Path, baseline: Path) -> None:
-    (side,), found = sides_of([capture]), store.load(baseline).side
-    assert found.windows.keys() == side.windows.keys()
+    (side,), result = sides_of([capture]), store.load(baseline).side
+    assert result.windows.keys() == side.windows.keys()
     for name in ("names", "gpus", "steps", "has_steps", "notes"):
-        assert getattr(found, name) == getattr(side, name)
+        assert getattr(result, name) == getattr(side, name)
     for name in ("idle", "calls", "kernels", "gpu_ns", "own", "group", "window"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(side, name))
-        assert getattr(found, name).dtype == getattr(side, name).dtype
+        np.testing.assert_array_equal(getattr(result, name), getattr(side, name))
+        assert getattr(result, name).dtype == getattr(side, name).dtype
     for name in side.windows:
-        np.testing.assert_array_equal(found.windows[name], side.windows[name])
+        np.testing.assert_array_equal(result.windows[name], side.windows[name])
     for name in KEYS:
-        assert found.texts(name) == side.texts(name)
+        assert result.texts(name) == side.texts(name)
 
 
 def test_a_baseline_compares_as_its_capture(capture: Path, baseline: Path, tmp_path: Path) -> None:
     after = kineto(tmp_path / "after.json", [[*CALLS, CALLS[0]]] * 4)
-    found, expected = fastprof.diff(baseline, after), fastprof.diff(capture, after)
-    assert found.wall == expected.wall
-    assert list(found.table().rows()) == list(expected.table().rows())
-    assert any(row["delta_ns"] for row in found.table().rows())
+    result, expected = fastprof.diff(baseline, after), fastprof.diff(capture, after)
+    assert result.wall == expected.wall
+    assert list(result.table().rows()) == list(expected.table().rows())
+    assert any(row["delta_ns"] for row in result.table().rows())
 
 
 def test_a_capture_is_small(baseline: Path) -> None:
@@ -75,8 +75,8 @@ def test_names_are_stored_whatever_they_are(tmp_path: Path) -> None:
     path = kineto(tmp_path / "odd.json", [[call("net", name, 5_000)]] * 3)
     (side,) = sides_of([path])
     store.save(Baseline(side), tmp_path / "s.sqlite", {"a'b": name, "lone": "\ud800"})
-    (found,) = store.captures(tmp_path / "s.sqlite")
-    assert found.tags == {"a'b": name, "lone": "?"}
+    (result,) = store.captures(tmp_path / "s.sqlite")
+    assert result.tags == {"a'b": name, "lone": "?"}
     assert store.load(tmp_path / "s.sqlite", f"a'b={name}").side.texts("op") == side.texts("op")
 
 
@@ -119,8 +119,8 @@ def test_a_store_is_a_file_or_a_directory(capture: Path, tmp_path: Path) -> None
 
 
 def test_figures_are_means_of_steps(baseline: Path) -> None:
-    (found,) = store.captures(baseline)
-    figures = found.figures
+    (result,) = store.captures(baseline)
+    figures = result.figures
     assert figures.busy_ns == 79_000 and figures.steps == 3
     assert figures.step_ns == pytest.approx(figures.busy_ns + figures.idle_ns)
     assert figures.parts["op"] == {"mm": 50_000, "relu": 20_000, "add_": 9_000}
@@ -139,10 +139,10 @@ def test_two_writers_at_once_lose_nothing(capture: Path, tmp_path: Path) -> None
     words = [sys.executable, "-c", SAVE, str(capture), str(tmp_path / "s.sqlite")]
     writers = [subprocess.Popen([*words, name, "15"]) for name in "ab"]
     assert [writer.wait(120) for writer in writers] == [0, 0]
-    found = store.captures(tmp_path / "s.sqlite")
-    assert [each.id for each in found] == list(range(1, 31))
+    captures = store.captures(tmp_path / "s.sqlite")
+    assert [each.id for each in captures] == list(range(1, 31))
     for name in "ab":
-        tags = [each.tags["n"] for each in found if each.tags["writer"] == name]
+        tags = [each.tags["n"] for each in captures if each.tags["writer"] == name]
         assert tags == [str(i) for i in range(15)]
 
 

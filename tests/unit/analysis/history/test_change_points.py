@@ -49,8 +49,8 @@ def test_a_step_of_three_deviations_is_found_within_two_captures(place: int, sig
     for _ in range(N_SERIES):
         values = random.normal(100, 1, 100)
         values[place:] += 3 * sign
-        found = change_points(values)
-        n_found += len(found) == 1 and abs(found[0] - place) <= 2
+        result = change_points(values)
+        n_found += len(result) == 1 and abs(result[0] - place) <= 2
     assert n_found >= 0.9 * N_SERIES
 
 
@@ -60,8 +60,8 @@ def test_two_steps_are_found(levels: tuple[int, ...]) -> None:
     n_found = 0
     for _ in range(N_SERIES):
         values = random.normal(0, 1, 100) + np.repeat(levels, (40, 25, 35))
-        found = change_points(values)
-        n_found += len(found) == 2 and max(abs(np.subtract(found, (40, 65)))) <= 2
+        result = change_points(values)
+        n_found += len(result) == 2 and max(abs(np.subtract(result, (40, 65)))) <= 2
     assert n_found >= 0.9 * N_SERIES
 
 
@@ -89,9 +89,9 @@ def test_the_answer_does_not_depend_on_the_unit_and_is_the_same_again() -> None:
 
 
 def test_scores_are_those_of_ranks() -> None:
-    found = scores(np.array([3.0, 1.0, 2.0, 2.0]))
-    assert found[2] == found[3] and found[1] < found[2] < found[0]
-    assert found.sum() == pytest.approx(0)
+    result = scores(np.array([3.0, 1.0, 2.0, 2.0]))
+    assert result[2] == result[3] and result[1] < result[2] < result[0]
+    assert result.sum() == pytest.approx(0)
 
 
 def test_the_largest_stretch_is_that_of_all_stretches() -> None:

@@ -73,7 +73,7 @@ def test_a_change_is_told_with_what_made_it(kept):
 
 def test_figures_are_chosen_by_name(kept):
     history = fastprof.open_history(kept)
-    assert [each.figure for each in history.changes(["op:mm"])] == ["op:mm"]
+    assert [change.figure for change in history.changes(["op:mm"])] == ["op:mm"]
     assert history.figures(["ops"]) == ("op:mm", "op:relu")
     assert history.figures(["layers", "step"]) == ("layer:net:in", "layer:net:out", "step")
     table = history.table(["op:mm"])
@@ -99,7 +99,7 @@ def test_figures_are_chosen_by_name(kept):
 )
 def test_captures_are_selected_by_date_and_tags(kept, since, tags, ids):
     history = fastprof.open_history(kept, since, tags)
-    assert [each.id for each in history.captures] == ids
+    assert [capture.id for capture in history.captures] == ids
     table = history.table()
     assert len(table) == len(ids)
     assert bool(ids) or "no capture fits" in table.notes
@@ -114,21 +114,21 @@ def test_wrong_dates_and_tags_are_errors(kept):
 
 def test_two_stored_captures_are_compared(kept):
     history = fastprof.open_history(kept)
-    found = history.diff(1, N)
-    assert found.wall["verdict"] == "slower"
-    assert found.table("op")[0]["op"] == "mm"
-    assert "<html" in found.page().html
+    difference = history.diff(1, N)
+    assert difference.wall["verdict"] == "slower"
+    assert difference.table("op")[0]["op"] == "mm"
+    assert "<html" in difference.page().html
 
 
 def test_captures_that_were_measured_otherwise_are_left_out(tmp_path):
     path = kineto(tmp_path / "net.json", steps(50_000, 0))
     history = fastprof.api.history.add_capture(tmp_path / "s.sqlite", path, {"a": "1"})
     assert history == (tmp_path / "s.sqlite", 1)
-    found = fastprof.open_history(tmp_path / "s.sqlite").add(path, {"a": "2"}, steps="none")
-    assert [each.id for each in found.captures] == [2]
-    assert found.captures[0].figures.steps is None
-    assert "left out: 1 captures measured with other --steps" in found.table().notes[0]
-    assert "judged from 10 captures on, found 1" in found.table().notes[1]
+    result = fastprof.open_history(tmp_path / "s.sqlite").add(path, {"a": "2"}, steps="none")
+    assert [capture.id for capture in result.captures] == [2]
+    assert result.captures[0].figures.steps is None
+    assert "left out: 1 captures measured with other --steps" in result.table().notes[0]
+    assert "judged from 10 captures on, found 1" in result.table().notes[1]
 
 
 def test_a_capture_may_be_a_profile_or_ranks(tmp_path):
@@ -144,19 +144,19 @@ def test_mfu_and_memory_are_kept(tmp_path):
 
     generate(tmp_path / "net.sqlite", 1000, seed=1)
     history = fastprof.api.history.add_capture(tmp_path / "s.sqlite", tmp_path / "net.sqlite")
-    (found,) = store.captures(history[0])
+    (result,) = store.captures(history[0])
     profile = fastprof.open(tmp_path / "net.sqlite", copies=True)
     expected = profile.overview().facts["utilisation"]["mfu"]
-    assert found.figures.mfu == pytest.approx(expected)
-    assert found.figures.step_ns == pytest.approx(profile.overview().facts["step_ns"], rel=1e-6)
+    assert result.figures.mfu == pytest.approx(expected)
+    assert result.figures.step_ns == pytest.approx(profile.overview().facts["step_ns"], rel=1e-6)
 
 
 def test_json_has_the_changes_in_raw_units(kept):
-    found = json.loads(fastprof.open_history(kept).table().to_json())
-    assert [each["figure"] for each in found["changes"]] == ["memory", "step", "busy"]
-    assert found["changes"][1]["before"] == AT and found["changes"][1]["tags"]["commit"] == "c12"
-    assert found["changes"][1]["rows"][0]["part"] == "net:in mm"
-    assert len(found["rows"]) == N
+    result = json.loads(fastprof.open_history(kept).table().to_json())
+    assert [change["figure"] for change in result["changes"]] == ["memory", "step", "busy"]
+    assert result["changes"][1]["before"] == AT and result["changes"][1]["tags"]["commit"] == "c12"
+    assert result["changes"][1]["rows"][0]["part"] == "net:in mm"
+    assert len(result["rows"]) == N
 
 
 def test_unknown_figures_are_unknown(kept, tmp_path):

@@ -28,11 +28,11 @@ def covered(
     profile = fastprof.open(trace.write(path / name), copies=True)
     begin, end = (np.array(each, np.int64) * US for each in zip(*windows, strict=True))
     thread = np.full(len(windows), launching_threads(profile)[0])
-    found = host_states(profile).covered(thread, begin, end)
-    assert not (found % US).any()
+    result = host_states(profile).covered(thread, begin, end)
+    assert not (result % US).any()
     return [
         {state: ns // US for state, ns in zip(State, row, strict=True) if ns}
-        for row in found.tolist()
+        for row in result.tolist()
     ]
 
 

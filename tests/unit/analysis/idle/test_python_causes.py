@@ -35,9 +35,9 @@ def collecting(name: str, steps: int = 4) -> KinetoFile:
 @pytest.mark.parametrize("name", ["Python GC", "<built-in function collect>"])
 def test_the_gpu_waits_for_a_garbage_collection(opened, name):
     profile = opened(collecting(name))
-    found = causes(profile)
-    assert found["garbage collection"] == pytest.approx(7 * 400 * US, rel=0.02)
-    assert found.get("host-bound", 0) < 200 * US
+    result = causes(profile)
+    assert result["garbage collection"] == pytest.approx(7 * 400 * US, rel=0.02)
+    assert result.get("host-bound", 0) < 200 * US
 
 
 def test_advice_names_the_collector(opened):
@@ -69,8 +69,8 @@ def holding(path: Path, steps: int = 4) -> Path:
 
 
 def test_the_gpu_waits_for_the_interpreter_lock(tmp_path):
-    found = causes(fastprof.open(holding(tmp_path / "gil.sqlite")))
-    assert found["GIL"] == pytest.approx(4 * 400 * US, rel=0.02)
+    result = causes(fastprof.open(holding(tmp_path / "gil.sqlite")))
+    assert result["GIL"] == pytest.approx(4 * 400 * US, rel=0.02)
 
 
 def test_the_lock_s_ranges_are_no_ranges_of_the_user(tmp_path, capsys):

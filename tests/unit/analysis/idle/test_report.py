@@ -74,11 +74,11 @@ def profile(tmp_path: Path) -> Reader:
 def causes(profile: Profile, **options: Any) -> dict[str, float]:
     """us by cause; together they are the idle time."""
     table = profile.idle(**options)
-    found = {row["cause"]: row["ns"] / US for row in table.rows()}
+    result = {row["cause"]: row["ns"] / US for row in table.rows()}
     assert sum(row["ns"] for row in table.rows()) == table.total["ns"]
     assert table.total["ns"] == sum(gpu["idle_ns"] for gpu in table.facts["gpus"])
-    assert all(ns > 0 for ns in found.values())
-    return found
+    assert all(ns > 0 for ns in result.values())
+    return result
 
 
 def row_of(profile: Profile, cause: str, **options: Any) -> Row:
@@ -142,8 +142,8 @@ def test_ranges_that_the_user_names_load_data(profile: Reader) -> None:
     trace = Capture().first().annotation(110 * US, 600 * US, "tokenise")
     read = profile(trace.work((600, 608), (612, 800)))
     assert causes(read) == {"host-bound": 500, "launch latency": 12}
-    found = causes(read, data="tokeni[sz]e")
-    assert found == {"data loading": 490, "host-bound": 10, "launch latency": 12}
+    result = causes(read, data="tokeni[sz]e")
+    assert result == {"data loading": 490, "host-bound": 10, "launch latency": 12}
 
 
 @pytest.mark.parametrize(
@@ -233,11 +233,11 @@ def test_numba_compiles_before_the_first_launch(profile: Reader) -> None:
 @pytest.mark.parametrize("name", ["cuLinkComplete", "cuModuleLoadDataEx", "nvrtcCompileProgram"])
 def test_host_time_before_a_call_that_needs_compiled_code(profile: Reader, name: str) -> None:
     trace = Capture().first().call(15_000, 15_100, name)
-    found = causes(profile(trace.work((15_200, 15_205), (15_210, 15_300))))
+    result = causes(profile(trace.work((15_200, 15_205), (15_210, 15_300))))
     compiles = 14_900 + (0 if "Module" in name else 100)
-    assert found["JIT compilation"] == compiles
-    assert found.get("code loading", 0) == 15_000 - compiles
-    assert found["host-bound"] == 100
+    assert result["JIT compilation"] == compiles
+    assert result.get("code loading", 0) == 15_000 - compiles
+    assert result["host-bound"] == 100
 
 
 @pytest.mark.parametrize(
@@ -257,17 +257,17 @@ def test_host_time_before_a_call_that_needs_compiled_code(profile: Reader, name:
 )
 def test_ranges_that_compile_or_create(profile: Reader, name: str, cause: str) -> None:
     trace = Capture().first().annotation(110 * US, 900 * US, name)
-    found = causes(profile(trace.work((900, 905), (910, 1000))))
-    assert max(found, key=lambda each: found[each]) == cause
-    assert found[cause] == (800 if cause == "host-bound" else 790)
+    result = causes(profile(trace.work((900, 905), (910, 1000))))
+    assert max(result, key=lambda each: result[each]) == cause
+    assert result[cause] == (800 if cause == "host-bound" else 790)
 
 
 def test_frames_of_compilers(profile: Reader) -> None:
     trace = (
         Capture().first().python(110 * US, 900 * US, "triton/compiler/compiler.py(226): compile")
     )
-    found = causes(profile(trace.work((900, 905), (910, 1000))))
-    assert found == {"JIT compilation": 790, "host-bound": 10, "launch latency": 10}
+    result = causes(profile(trace.work((900, 905), (910, 1000))))
+    assert result == {"JIT compilation": 790, "host-bound": 10, "launch latency": 10}
 
 
 def test_a_context_is_created_by_the_first_call_of_a_process(profile: Reader) -> None:
@@ -465,8 +465,8 @@ def test_a_wait_for_the_gpu_or_another_thread_is_not_off_the_cpu(profile: Reader
     export = switched(export_with(), (120, 200), (250, 400))
     export.launch(110 * US, 210 * US, 5, tid=1, name="cudaStreamSynchronize_v3020")
     export.push_pop(260 * US, 380 * US, "aten::sort, op_id = 7", tid=2)
-    found = causes(profile(export))
-    assert found == {
+    result = causes(profile(export))
+    assert result == {
         "sync": 100, "other thread": 120, "off CPU": 30, "host-bound": 150, "launch latency": 10,
     }  # fmt: skip
 
@@ -510,12 +510,12 @@ def test_off_cpu_is_what_counting_instants_says(profile: Reader, seed: int) -> N
         export.row("OSRT_API", start=start * US, end=end * US, globalTid=global_tid(PID, 1),
                    nameId=export.string("poll"))  # fmt: skip
     switched(export, *intervals(out))
-    found = causes(profile(export))
+    result = causes(profile(export))
     expected = {
         "operating system": sum(called[at] and not busy[at] for at in instants),
         "off CPU": sum(out[at] and not called[at] for at in instants),
     }
-    assert {name: found.get(name, 0) for name in expected} == expected
+    assert {name: result.get(name, 0) for name in expected} == expected
 
 
 def migrated(*faults: int) -> Export:

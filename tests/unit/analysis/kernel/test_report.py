@@ -40,10 +40,10 @@ def test_a_kernel_waits_for_its_launch_its_stream_or_other_work(profile):
 
 
 def test_its_launch_and_the_kernels_of_its_name(profile):
-    found = facts(profile, 3)
-    assert found["launch"]["host_ns"] == 2 * US and found["launch"]["to_start_ns"] == 5 * US
-    assert found["launch"]["queue_ns"] == 3 * US and found["launch"]["thread"] == 1
-    assert found["same_name"] == {
+    result = facts(profile, 3)
+    assert result["launch"]["host_ns"] == 2 * US and result["launch"]["to_start_ns"] == 5 * US
+    assert result["launch"]["queue_ns"] == 3 * US and result["launch"]["thread"] == 1
+    assert result["same_name"] == {
         "kernels": 4, "place": 3, "longer": 0, "median_ns": 27 * US, "min_ns": 9 * US,
         "max_ns": 95 * US,
     }  # fmt: skip
@@ -78,8 +78,8 @@ def test_the_cost_is_that_of_its_call(tmp_path):
 def test_a_copy_has_a_rate(opened):
     trace = Export().launch(0, 2 * US, corr=1, tid=1, name="cudaMemcpyAsync")
     profile = opened(trace.copy(5 * US, 15 * US, 1, 1, 10_000))
-    found = facts(profile, 1)
-    assert found["copied_bytes"] == 10_000 and found["bytes_per_s"] == pytest.approx(1e9)
+    result = facts(profile, 1)
+    assert result["copied_bytes"] == 10_000 and result["bytes_per_s"] == pytest.approx(1e9)
     assert profile.kernel(1).facts["reasons"]["roof"].startswith("copies from and to the host")
 
 

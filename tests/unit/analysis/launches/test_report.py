@@ -185,7 +185,7 @@ def test_of_many_queues_those_with_the_most_work_are_kept(opened, monkeypatch):
 
 
 def test_queues_are_in_json(opened):
-    found = json.loads(opened(trace()).launches().to_json())
-    (queue,) = found["queue_depth"]
+    result = json.loads(opened(trace()).launches().to_json())
+    (queue,) = result["queue_depth"]
     assert (queue["pid"], queue["device"], queue["max"]) == (100, 0, 2)
     assert len(queue["depth"]) == 40

@@ -34,7 +34,9 @@ class Run(Export):
 
 
 def forward(number: int, *layers: str) -> list[str]:
-    return [f"layer:{each}" for each in layers] + [f"aten::relu, seq = {number}, op_id = {number}"]
+    return [f"layer:{layer}" for layer in layers] + [
+        f"aten::relu, seq = {number}, op_id = {number}"
+    ]
 
 
 def backward(number: int) -> list[str]:
@@ -239,10 +241,10 @@ def test_indices_of_layers_are_folded(name: str, pattern: str) -> None:
 def test_only_siblings_that_differ_in_an_index_are_folded() -> None:
     paths = [(), ("a",), ("a", "l.0"), ("a", "l.1"), ("a", "l.0", "x1"), ("a", "l.1", "x1")]
     paths += [("b",), ("b", "l.0"), ("Conv2d_0",), ("Conv3d_0",), ("a", "l.1", "x2")]
-    found = folded(paths)
-    assert found["a", "l.0", "x1"] == ("a", "l.*", "x*") == found["a", "l.1", "x2"]
-    assert found["b", "l.0"] == ("b", "l.0")
-    assert found["Conv2d_0",] == ("Conv2d_0",) and found["Conv3d_0",] == ("Conv3d_0",)
+    result = folded(paths)
+    assert result["a", "l.0", "x1"] == ("a", "l.*", "x*") == result["a", "l.1", "x2"]
+    assert result["b", "l.0"] == ("b", "l.0")
+    assert result["Conv2d_0",] == ("Conv2d_0",) and result["Conv3d_0",] == ("Conv3d_0",)
 
 
 def test_siblings_are_in_order_of_their_first_launch() -> None:

@@ -138,8 +138,8 @@ def test_files_list_their_lines_own_or_not(opened: Any) -> None:
 
 
 def test_mine_selects_the_lines(opened: Any) -> None:
-    found = times(opened(net(), mine=["ops.py"]).lines())
-    assert found == {
+    result = times(opened(net(), mine=["ops.py"]).lines())
+    assert result == {
         "site-packages/lib/ops.py:8": (40, 0, 0, 40, 40, 1),
         "(no line)": (40, 100, 0, 140, 140, 5),
     }
@@ -265,16 +265,16 @@ def test_the_longest_end_of_a_path_is_found(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
     files = SourceFiles(str(tmp_path))
-    found = {path: files.find(path) for path in ("/home/me/pkg/net.py", "C:\\x\\net.py", "no.py")}
-    assert [each and each.lines for each in found.values()] == [["pkg/net.py"], ["net.py"], None]
+    result = {path: files.find(path) for path in ("/home/me/pkg/net.py", "C:\\x\\net.py", "no.py")}
+    assert [each and each.lines for each in result.values()] == [["pkg/net.py"], ["net.py"], None]
     assert files.missing == ["no.py"]
 
 
 def test_a_recorded_path_that_exists_is_read(tmp_path: Path) -> None:
     path = tmp_path / "net.py"
     path.write_text("x")
-    found = SourceFiles(None).find(str(path))
-    assert found is not None and found.lines == ["x"]
+    result = SourceFiles(None).find(str(path))
+    assert result is not None and result.lines == ["x"]
 
 
 def test_only_python_files_are_read(tmp_path: Path) -> None:
@@ -305,8 +305,8 @@ def test_lines_are_counted_as_python_does() -> None:
         *("    return 2", None),
         *(None, None),
     )
-    found = source.function_at(3)
-    assert found is not None and (found.name, found.first, found.last) == ("f", 2, 3)
+    result = source.function_at(3)
+    assert result is not None and (result.name, result.first, result.last) == ("f", 2, 3)
 
 
 def test_functions_begin_at_their_decorators_and_nest() -> None:

@@ -48,8 +48,8 @@ def by_key(table: Any, key: str, columns: tuple[str, ...] = ALLOCATIONS) -> dict
 
 
 def facts(table: Any) -> dict[str, Any]:
-    (found,) = table.facts["memories"]
-    return found
+    (result,) = table.facts["memories"]
+    return result
 
 
 def test_live_blocks_at_the_peak_belong_to_the_operator_that_allocates_them(tmp_path):
@@ -70,9 +70,9 @@ def test_live_blocks_at_the_peak_belong_to_the_operator_that_allocates_them(tmp_
     assert [row["op"] for row in table.rows()][:2] == ["linear", "relu"]
     assert table.total["at_peak_bytes"] == 170
     assert table["at_peak_share"][0] == 100 / 170
-    found = facts(table)
-    assert (found["start_bytes"], found["peak_bytes"], found["end_bytes"]) == (0, 170, 100)
-    assert (found["peak_ns"], found["reserved_at_peak_bytes"]) == (250, 340)
+    result = facts(table)
+    assert (result["start_bytes"], result["peak_bytes"], result["end_bytes"]) == (0, 170, 100)
+    assert (result["peak_ns"], result["reserved_at_peak_bytes"]) == (250, 340)
 
 
 def test_earlier_blocks_are_a_row_of_their_own(tmp_path):
@@ -120,9 +120,9 @@ def spans(found: Blocks) -> set[tuple[int, int, int]]:
 
 
 def test_frees_match_allocations_by_address():
-    found = blocks([8, 8, -8, 4, -8, -2], [1, 2, 1, 1, 2, 7])
-    assert spans(found) == {(0, 2, 8), (1, 4, 8), (3, 6, 4), (-1, 5, 2)}
-    assert not found.is_by_size
+    result = blocks([8, 8, -8, 4, -8, -2], [1, 2, 1, 1, 2, 7])
+    assert spans(result) == {(0, 2, 8), (1, 4, 8), (3, 6, 4), (-1, 5, 2)}
+    assert not result.is_by_size
 
 
 @pytest.mark.parametrize(
@@ -136,16 +136,16 @@ def test_without_addresses_frees_match_allocations_of_their_size(newest, expecte
     sizes = [-8, 8, 8, 4, -8, 8, -8, -8]
     if newest:
         expected = {(-1, 0, 8), (2, 4, 8), (5, 6, 8), (1, 7, 8), (3, 8, 4)}
-    found = blocks(sizes, newest=newest)
-    assert found.is_by_size
-    assert spans(found) == expected
+    result = blocks(sizes, newest=newest)
+    assert result.is_by_size
+    assert spans(result) == expected
 
 
 def test_a_lost_free_ends_with_the_next_allocation_at_the_address(tmp_path):
-    found = blocks([8, 16, -16], [1, 1, 1])
-    assert spans(found) == {(0, 1, 8), (1, 2, 16)}
-    assert found.lost_frees == 1
-    (use,) = found.uses
+    result = blocks([8, 16, -16], [1, 1, 1])
+    assert spans(result) == {(0, 1, 8), (1, 2, 16)}
+    assert result.lost_frees == 1
+    (use,) = result.uses
     assert use.above.tolist() == [8, 16, 0]
     recorder = Recorder(total=None).memory(1, 8).memory(2, 16).memory(3, -16)
     assert any("1 blocks" in note for note in recorder.profile(tmp_path).memory().notes)
@@ -167,14 +167,14 @@ def test_blocks_are_those_of_a_plain_simulation(newest):
                 begin = own.pop(-1 if newest else 0) if own else -1
                 expected.add((begin, i, -size))
         expected |= {(i, n, size) for size, own in live.items() for i in own}
-        found = blocks(sizes, newest=newest)
-        assert spans(found) == expected
+        result = blocks(sizes, newest=newest)
+        assert spans(result) == expected
         level, total = [], sum(size for begin, _, size in expected if begin < 0)
         for size in sizes:
             total += size
             level.append(total)
         start = sum(size for begin, _, size in expected if begin < 0)
-        assert found.uses[0].above.tolist() == [each - start for each in level]
+        assert result.uses[0].above.tolist() == [each - start for each in level]
 
 
 def training(recorder: Recorder, start: int, step: int, weights: int) -> None:
@@ -232,8 +232,8 @@ def test_blocks_that_outlive_their_step_are_kept(tmp_path):
         recorder.trace.op(100 * step + 10, 100 * step + 80, "aten::mm")
         recorder.memory(100 * step + 20, 16, step + 1)
     table = recorder.profile(tmp_path).memory(["category", "step"])
-    found = {(row["category"], row["step"]): row["at_end_bytes"] for row in table.rows()}
-    assert found == {("kept", 0): 16, ("kept", 1): 16, ("unknown", 2): 16}
+    result = {(row["category"], row["step"]): row["at_end_bytes"] for row in table.rows()}
+    assert result == {("kept", 0): 16, ("kept", 1): 16, ("unknown", 2): 16}
     assert facts(table)["steps"]["growth_bytes"] == 16
     assert any("grow by 16 B per step, in every step" in line for line in table.lead)
 
@@ -302,13 +302,13 @@ def test_operators_have_the_memory_of_torchs_own_tables(tmp_path):
         sums[0] += row["self_memory"]
         sums[1] += row["memory"]
     table = fastprof.open(tmp_path / "shapes.json").memory()
-    found = {
+    result = {
         row["op"]: [row["self_bytes"], row["total_bytes"]]
         for row in table.rows()
         if row["self_bytes"] or row["total_bytes"]
     }
-    assert found == {name: sums for name, sums in expected.items() if any(sums)}
-    assert len(found) > 10
+    assert result == {name: sums for name, sums in expected.items() if any(sums)}
+    assert len(result) > 10
 
 
 @pytest.mark.parametrize("schema", ["2021", "2024", "2026"])

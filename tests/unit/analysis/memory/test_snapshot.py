@@ -50,10 +50,10 @@ def test_rows_are_the_lines_that_allocate(tmp_path: Path) -> None:
         "/home/me/train.py:21 main": (2000, 2000, 1, 2000),
         "/home/me/train.py:22 main": (0, 3100, 2, 3000),
     }
-    (found,) = table.facts["memories"]
-    assert found["peak_bytes"] == 1_002_600
-    assert found["end_bytes"] == 5600
-    assert found["state"] == {
+    (result,) = table.facts["memories"]
+    assert result["peak_bytes"] == 1_002_600
+    assert result["end_bytes"] == 5600
+    assert result["state"] == {
         "segments": 1,
         "reserved_bytes": SEGMENT,
         "allocated_bytes": 1024 + 2048 + 3072,
@@ -63,7 +63,7 @@ def test_rows_are_the_lines_that_allocate(tmp_path: Path) -> None:
         "releasable_bytes": 0,
         "largest_free_bytes": SEGMENT - 1_000_448 - 3072,
     }
-    assert found["reserved_at_peak_bytes"] == SEGMENT
+    assert result["reserved_at_peak_bytes"] == SEGMENT
 
 
 def test_categories_follow_the_stacks(tmp_path: Path) -> None:
@@ -84,9 +84,9 @@ def test_a_history_that_begins_late_keeps_the_live_blocks(forgotten: int, tmp_pa
     assert table.total["at_end_bytes"] == 5600
     assert by_key(table, "line", "at_end_bytes")["/home/me/model.py:9 forward"] == (600,)
     is_freed_in_history = forgotten in (2, 3, 5)
-    (found,) = table.facts["memories"]
+    (result,) = table.facts["memories"]
     # The block of 1 MB is allocated by the second event and freed by the fifth and sixth.
-    assert (found["peak_bytes"] > 1_000_000) == (forgotten < 5)
+    assert (result["peak_bytes"] > 1_000_000) == (forgotten < 5)
     rows = by_key(table, "line", "at_peak_bytes")
     assert ("(earlier)" in rows) == (is_freed_in_history and forgotten < 5)
 
@@ -103,9 +103,9 @@ def test_blocks_that_wait_for_a_stream_are_not_allocated(tmp_path: Path) -> None
     snapshot = Snapshot()
     snapshot.free(snapshot.allocate(1024, FORWARD), is_completed=False)
     snapshot.allocate(512, FORWARD)
-    (found,) = fastprof.memory_snapshot(snapshot.write(tmp_path / "s.pickle")).facts["memories"]
-    assert (found["peak_bytes"], found["end_bytes"]) == (1024, 512)
-    assert found["state"]["pending_bytes"] == 1024
+    (result,) = fastprof.memory_snapshot(snapshot.write(tmp_path / "s.pickle")).facts["memories"]
+    assert (result["peak_bytes"], result["end_bytes"]) == (1024, 512)
+    assert result["state"]["pending_bytes"] == 1024
 
 
 def test_out_of_memory_and_devices(tmp_path: Path) -> None:
@@ -115,12 +115,12 @@ def test_out_of_memory_and_devices(tmp_path: Path) -> None:
         snapshot.fail(size, 1 << 20)
     path = snapshot.write(tmp_path / "s.pickle")
     table = fastprof.memory_snapshot(path, device=1)
-    (found,) = table.facts["memories"]
-    assert found["memory"] == "GPU 1"
-    assert [each["requested_bytes"] for each in found["out_of_memory"]] == [
+    (result,) = table.facts["memories"]
+    assert result["memory"] == "GPU 1"
+    assert [each["requested_bytes"] for each in result["out_of_memory"]] == [
         n << 30 for n in (8, 9, 10, 11)
     ]
-    assert found["out_of_memory"][0]["free_bytes"] == 1 << 20
+    assert result["out_of_memory"][0]["free_bytes"] == 1 << 20
     assert any(line.startswith("out of memory: 8.59 GB requested") for line in table.lead)
     assert "1 more out-of-memory events" in table.lead
     assert by_key(table, "size", "at_end_bytes") == {512: (512,)}  # without stacks
@@ -165,10 +165,10 @@ def test_torch_reads_the_same_totals(tmp_path: Path) -> None:
     torch_server.run(PROGRAM, path, tmp_path / "torch.json", check=True)
     theirs = json.loads((tmp_path / "torch.json").read_text())
     table = fastprof.memory_snapshot(path, "line")
-    (found,) = table.facts["memories"]
-    assert found["end_bytes"] == theirs["allocated"]
-    assert found["state"]["reserved_bytes"] == theirs["reserved"]
-    assert found["state"]["segments"] == theirs["segments"]
+    (result,) = table.facts["memories"]
+    assert result["end_bytes"] == theirs["allocated"]
+    assert result["state"]["reserved_bytes"] == theirs["reserved"]
+    assert result["state"]["segments"] == theirs["segments"]
     lines: Counter[str] = Counter()
     for stack, size in theirs["stacks"]:
         own = [each for each in stack if each.startswith(("train.py", "model.py"))][-1]
@@ -183,15 +183,15 @@ def test_torch_reads_the_same_totals(tmp_path: Path) -> None:
     for event in snapshot.traces[0]:
         level += {"alloc": 1, "free_requested": -1}.get(event["action"], 0) * event["size"]
         peak = max(peak, level)
-    assert found["peak_bytes"] == peak
+    assert result["peak_bytes"] == peak
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 def test_the_command_reads_every_protocol(protocol: int, tmp_path: Path) -> None:
     path = training().write(tmp_path / "s.pickle", protocol)
-    found = json.loads(run("memory", path, "--json").stdout)
-    assert found["file"] == str(path)
-    assert found == json.loads(fastprof.memory_snapshot(path).to_json())
+    result = json.loads(run("memory", path, "--json").stdout)
+    assert result["file"] == str(path)
+    assert result == json.loads(fastprof.memory_snapshot(path).to_json())
     text = run(
         "memory", path, "--by", "file", "--where", "line=*model*", "-w", "80"
     ).stdout.decode()
@@ -310,9 +310,9 @@ def test_plain_data_is_read_as_it_was_written() -> None:
              "b": {"c": ((), (1,), (1, 2), (1, 2, 3), tuple(range(9)))}, "é\ud800": []}  # fmt: skip
     value["shared"] = value["b"]
     for protocol in (3, 4, 5):
-        found = _plain.load(pickle.dumps(value, protocol), "x")
-        assert found == value
-        assert found["shared"] is found["b"]
+        result = _plain.load(pickle.dumps(value, protocol), "x")
+        assert result == value
+        assert result["shared"] is result["b"]
 
 
 def test_deep_and_cyclic_data_is_no_problem(tmp_path: Path) -> None:

@@ -127,8 +127,8 @@ def test_each_gpu_has_its_own_time_line(opened):
         trace.kernel(100, 200 + 100 * device, 1 + device, device=device)
         trace.kernel(150, 250, 3 + device, name=NCCL, device=device, stream=COMM)
     table = opened(trace).overlap()
-    found = [(each["device"], each["hidden_ns"]) for each in table.facts["gpus"]]
-    assert found == [(0, 50), (1, 100)]
+    result = [(each["device"], each["hidden_ns"]) for each in table.facts["gpus"]]
+    assert result == [(0, 50), (1, 100)]
     assert table["device"].tolist() == [0, 1]
     assert table["exposed_ns"].tolist() == [50, 0]
 

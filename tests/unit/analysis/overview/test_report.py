@@ -43,8 +43,8 @@ def test_ranges_of_one_kernel_are_rows_of_their_own(tmp_path):
         export.push_pop(start, start + 5_000, name, tid=1)
         export.launch(start + 10, start + 20, i + 1, tid=1)
         export.kernel(start + 30, start + 30 + ns, i + 1)
-    found = fastprof.open(export.write(tmp_path / "ranges.sqlite")).overview()
-    rows = {row["range"]: row["gpu_ns"] for row in found["ops"].rows()}
+    result = fastprof.open(export.write(tmp_path / "ranges.sqlite")).overview()
+    rows = {row["range"]: row["gpu_ns"] for row in result["ops"].rows()}
     assert rows == {"compute": 6_000, "compute fast": 2_000}
 
 

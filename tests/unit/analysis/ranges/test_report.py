@@ -73,9 +73,9 @@ EXPECTED: dict[str, dict[str, Any]] = {
 
 def test_a_row_is_a_path_of_names_in_order_of_start(path: Path) -> None:
     table = fastprof.open(path, copies=True).ranges_table()
-    found = {row.pop("range"): row for row in table.rows()}
-    assert list(found) == list(EXPECTED)
-    for name, row in found.items():
+    result = {row.pop("range"): row for row in table.rows()}
+    assert list(result) == list(EXPECTED)
+    for name, row in result.items():
         row.pop("name")
         assert row == EXPECTED[name], name
     assert table.total["gpu_ns"] == table.total["with_backward_ns"] == 520
@@ -93,12 +93,12 @@ def test_text_indents_nested_ranges_and_flat_names_all_ranges_around(path: Path)
 
 def test_where_selects_work_and_the_ranges_around_it(path: Path) -> None:
     table = fastprof.open(path, copies=True).ranges_table(where="dir=bprop")
-    found = {row["range"]: row for row in table.rows()}
-    assert list(found) == ["step *", "step *:forward", "step *:backward"]
-    assert found["step *"]["gpu_ns"] == found["step *"]["projected_ns"] == 200
-    assert found["step *"]["with_backward_ns"] == 200
-    assert found["step *:forward"]["gpu_ns"] == 0
-    assert found["step *:backward"]["gpu_ns"] == 200
+    result = {row["range"]: row for row in table.rows()}
+    assert list(result) == ["step *", "step *:forward", "step *:backward"]
+    assert result["step *"]["gpu_ns"] == result["step *"]["projected_ns"] == 200
+    assert result["step *"]["with_backward_ns"] == 200
+    assert result["step *:forward"]["gpu_ns"] == 0
+    assert result["step *:backward"]["gpu_ns"] == 200
 
 
 def test_crossing_ranges_have_the_work_launched_while_they_are_open(tmp_path: Path) -> None:
@@ -106,10 +106,10 @@ def test_crossing_ranges_have_the_work_launched_while_they_are_open(tmp_path: Pa
     for corr, at in enumerate((10, 60, 150), 1):
         trace.launch(at, at + 1, corr).kernel(1000 * corr, 1000 * corr + 10, corr)
     table = fastprof.open(trace.write(tmp_path / "cross.json")).ranges_table()
-    found = {row["range"]: row for row in table.rows()}
-    assert {name: row["gpu_ns"] for name, row in found.items()} == {"a": 20, "a:b": 10, "b": 10}
-    assert {name: row["count"] for name, row in found.items()} == {"a": 1, "a:b": 1, "b": 0}
-    assert [found[name]["projected_ns"] for name in ("a", "a:b")] == [1010, 1010]
+    result = {row["range"]: row for row in table.rows()}
+    assert {name: row["gpu_ns"] for name, row in result.items()} == {"a": 20, "a:b": 10, "b": 10}
+    assert {name: row["count"] for name, row in result.items()} == {"a": 1, "a:b": 1, "b": 0}
+    assert [result[name]["projected_ns"] for name in ("a", "a:b")] == [1010, 1010]
 
 
 def test_notes_say_what_is_missing(tmp_path: Path) -> None:

@@ -80,11 +80,11 @@ class Run:
 
     def lengths(self) -> list[int]:
         """The length of each step: from the end of the GPU work of the one before."""
-        found, before = [], BEGIN
+        result, before = [], BEGIN
         for end in self.ends:
-            found.append(max(end, before) - before)
+            result.append(max(end, before) - before)
             before = max(end, before)
-        return found
+        return result
 
     def write(self, path: Path) -> Path:
         """The capture."""
@@ -189,12 +189,12 @@ def run(program: Program, room: int = 0, is_warm: bool = True) -> Run:
     room : launches that a queue holds, 0 for any number
     is_warm : whether work precedes the first step, which counts only then
     """
-    found = Run(room=room)
+    result = Run(room=room)
     if is_warm:
-        found.warm_up()
+        result.warm_up()
     for number, ops in enumerate(program):
-        found.step(number, ops)
-    return found
+        result.step(number, ops)
+    return result
 
 
 def mean_ns(found: Run, steps: list[dict[str, Any]]) -> int:

@@ -169,7 +169,7 @@ def test_a_smaller_memory_is_noted(tmp_path):
     profile = opened(tmp_path, H100, ADD)
     note = "16 GB of memory instead of 80 GB: whether the program fits is not known"
     assert note in profile.whatif(on="T4").notes
-    assert not [each for each in profile.whatif(on="H200").notes if "fits" in each]
+    assert not [note for note in profile.whatif(on="H200").notes if "fits" in note]
 
 
 def test_another_vendor_is_wider(tmp_path):
@@ -202,9 +202,9 @@ def test_fp4_of_a_gpu_whose_peak_is_not_in_the_table(tmp_path):
 
 
 def test_volta_has_no_bf16(tmp_path):
-    found = opened(tmp_path, H100, PRODUCT).whatif(on="v100 sxm").facts["on"]
-    assert found["missing"] == [["bf16", "fp32"]]
-    assert found["low_ns"] > 10 * found["gpu_ns"]
+    result = opened(tmp_path, H100, PRODUCT).whatif(on="v100 sxm").facts["on"]
+    assert result["missing"] == [["bf16", "fp32"]]
+    assert result["low_ns"] > 10 * result["gpu_ns"]
 
 
 def test_convolutions_may_run_as_tf32_on_a_gpu_that_has_it(tmp_path):
@@ -220,8 +220,8 @@ def test_convolutions_may_run_as_tf32_on_a_gpu_that_has_it(tmp_path):
 def test_copies_and_communication_change_by_their_link_at_most(tmp_path):
     upload, reduce = times(tmp_path, V100, "H100", UPLOAD, REDUCE)[::-1]
     assert (reduce["rule"], upload["rule"]) == ("link", "link")
-    found = {round(span(row)[0], 3) for row in (upload, reduce)}
-    assert found == {round(16 / 64 / 1.5, 3), round(300 / 900 / 1.5, 3)}
+    result = {round(span(row)[0], 3) for row in (upload, reduce)}
+    assert result == {round(16 / 64 / 1.5, 3), round(300 / 900 / 1.5, 3)}
     assert all(span(row)[1] == pytest.approx(1.5, rel=1e-3) for row in (upload, reduce))
 
 
@@ -229,8 +229,8 @@ def test_copies_and_communication_change_by_their_link_at_most(tmp_path):
 def test_every_gpu_of_the_table_has_an_interval(gpu, tmp_path):
     profile = opened(tmp_path, gpu, PRODUCT, ADD, SLOW_ADD, UNKNOWN, FP8, TINY)
     for row in ROWS:
-        for found in profile.whatif(on=row.words, by=["kernel"]).rows():
-            assert 0 < found["low_ns"] <= found["high_ns"] < 1e12
+        for result in profile.whatif(on=row.words, by=["kernel"]).rows():
+            assert 0 < result["low_ns"] <= result["high_ns"] < 1e12
 
 
 @pytest.mark.parametrize("on, near", [("B20", "b200"), ("h1000", "h100")])
@@ -258,11 +258,11 @@ def simulated(program: Program, tmp_path: Path, name: str = "run") -> fastprof.P
 @pytest.mark.parametrize("program", [GPU_BOUND, HOST_BOUND], ids=["GPU", "host"])
 def test_the_step_is_that_of_the_run_with_these_times(program, tmp_path):
     table = simulated(program, tmp_path).whatif(on="B200", gpu="H100")
-    found = table.facts["on"]
-    for end, factor in enumerate(span(found)):
+    result = table.facts["on"]
+    for end, factor in enumerate(span(result)):
         faster = changed(program, lambda op, by=factor: replace(op, ns=round(op.ns * by)))
         expected = mean_ns(run(faster), table.facts["steps"])
-        assert found["step_ns"][end] == pytest.approx(expected, rel=2e-3)
+        assert result["step_ns"][end] == pytest.approx(expected, rel=2e-3)
 
 
 def test_the_host_decides_what_it_decided(tmp_path):

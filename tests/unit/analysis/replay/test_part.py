@@ -36,9 +36,9 @@ def scaled(work: Work, step: int) -> tuple[tuple[str, int], ...]:
 
 @pytest.fixture(scope="module")
 def part(profile: fastprof.Profile) -> RunPart:
-    found = part_of(profile, profile.find_steps(), MOST)
-    assert isinstance(found, RunPart)
-    return found
+    result = part_of(profile, profile.find_steps(), MOST)
+    assert isinstance(result, RunPart)
+    return result
 
 
 def test_steps_of_several_processes_have_their_recorded_lengths(tmp_path):
@@ -107,12 +107,12 @@ def test_short_runs_and_runs_without_steps_are_whole(profile):
 def test_advise_names_the_steps_that_it_replays(profile, monkeypatch):
     whole = profile.report("advise")
     monkeypatch.setattr(replayed, "MOST", MOST)
-    found = profile.report("advise")
-    n = found.facts["replayed_steps"]
+    result = profile.report("advise")
+    n = result.facts["replayed_steps"]
     assert 5 <= n < whole.facts["replayed_steps"] == len(Model(profile).rows)
-    assert f"replayed on {n} of {len(profile.find_steps())} steps, #" in "\n".join(found.lead)
+    assert f"replayed on {n} of {len(profile.find_steps())} steps, #" in "\n".join(result.lead)
     assert "each saving is replayed, after " in "\n".join(whole.lead)
-    assert found["id"].tolist() == whole["id"].tolist()
-    assert found.facts["step_ns"] == whole.facts["step_ns"]
-    together = [each.total["saving_ns"] for each in (whole, found)]
+    assert result["id"].tolist() == whole["id"].tolist()
+    assert result.facts["step_ns"] == whole.facts["step_ns"]
+    together = [each.total["saving_ns"] for each in (whole, result)]
     assert together[1] == pytest.approx(together[0], rel=0.25)

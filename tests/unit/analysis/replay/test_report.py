@@ -100,27 +100,27 @@ def predicted(program: Program, tmp_path: Path, **change: Any) -> tuple[int, lis
 
 @pytest.mark.parametrize("program", ALL.values(), ids=ALL.keys())
 def test_a_replay_without_changes_has_the_recorded_lengths(program, tmp_path):
-    found = opened(program, tmp_path).whatif().facts
+    facts = opened(program, tmp_path).whatif().facts
     expected = run(program).lengths()
-    assert [each["wall_ns"] for each in found["steps"]] == expected
-    assert [each["replayed_ns"] for each in found["steps"]] == expected
-    assert found["unexplained_ns"] == 0
+    assert [each["wall_ns"] for each in facts["steps"]] == expected
+    assert [each["replayed_ns"] for each in facts["steps"]] == expected
+    assert facts["unexplained_ns"] == 0
 
 
 @pytest.mark.parametrize("factor", [0.0, 0.1, 0.5, 2.0])
 @pytest.mark.parametrize("program", ALL.values(), ids=ALL.keys())
 def test_scaled_kernels(program, factor, tmp_path):
-    found, of_steps = predicted(program, tmp_path, scale=f"name=gemm:{factor}")
+    result, of_steps = predicted(program, tmp_path, scale=f"name=gemm:{factor}")
 
     def scaled(op: Op) -> Op:
         if op.name != "gemm" or op.what in ("copy", "upload"):
             return op
-        kernels = tuple(round(each * factor) for each in op.kernels)
+        kernels = tuple(round(kernel * factor) for kernel in op.kernels)
         return replace(
             op, ns=op.ns if op.what == "load" else round(op.ns * factor), kernels=kernels
         )
 
-    assert found == mean_ns(run(changed(program, scaled)), of_steps)
+    assert result == mean_ns(run(changed(program, scaled)), of_steps)
 
 
 @pytest.mark.parametrize("is_warm", [True, False])
@@ -156,19 +156,19 @@ def test_steps_after_one_that_does_not_count(program, change, tmp_path):
 @pytest.mark.parametrize("program", [HOST_BOUND, GPU_BOUND, TWO_STREAMS, SYNC, THREADS])
 @pytest.mark.parametrize("factor", [0.25, 0.5, 2.0])
 def test_a_scaled_host(program, factor, tmp_path):
-    found, of_steps = predicted(program, tmp_path, scale=f"host:{factor}")
+    result, of_steps = predicted(program, tmp_path, scale=f"host:{factor}")
 
     def scaled(op: Op) -> Op:
         return replace(op, host=round(op.host * factor), call=round(op.call * factor))
 
-    assert found == mean_ns(run(changed(program, scaled)), of_steps)
+    assert result == mean_ns(run(changed(program, scaled)), of_steps)
 
 
 @pytest.mark.parametrize("program", [HOST_BOUND, GPU_BOUND, THREADS])
 def test_removed_kernels(program, tmp_path):
     name = "wgrad" if program is THREADS else "softmax"
-    found, of_steps = predicted(program, tmp_path, remove=f"name={name}")
-    assert found == mean_ns(
+    result, of_steps = predicted(program, tmp_path, remove=f"name={name}")
+    assert result == mean_ns(
         run(changed(program, lambda op: None if op.name == name else op)), of_steps
     )
 
@@ -178,45 +178,45 @@ def test_a_step_without_kernels_takes_no_time(tmp_path):
 
 
 def test_no_sync(tmp_path):
-    found, of_steps = predicted(SYNC, tmp_path, no_sync=True)
+    result, of_steps = predicted(SYNC, tmp_path, no_sync=True)
     without = changed(SYNC, lambda op: replace(op, call=0) if op.what == "sync" else op)
     expected = mean_ns(run(without), of_steps)
-    assert found == expected < mean_ns(run(SYNC), of_steps)
+    assert result == expected < mean_ns(run(SYNC), of_steps)
 
 
 def test_data_that_is_ready(tmp_path):
-    found, of_steps = predicted(LOADING, tmp_path, no_data_loading=True)
+    result, of_steps = predicted(LOADING, tmp_path, no_data_loading=True)
     without = changed(LOADING, lambda op: replace(op, ns=0) if op.what == "load" else op)
-    assert found == mean_ns(run(without), of_steps)
+    assert result == mean_ns(run(without), of_steps)
 
 
 def test_launches_as_a_graph(tmp_path):
-    found, of_steps = predicted(HOST_BOUND, tmp_path, graph=True)
+    result, of_steps = predicted(HOST_BOUND, tmp_path, graph=True)
     as_graph = [
         [op if i == 0 else replace(op, host=0, call=0) for i, op in enumerate(step)]
         for step in HOST_BOUND
     ]
-    assert found == mean_ns(run(as_graph), of_steps)
+    assert result == mean_ns(run(as_graph), of_steps)
 
 
 def test_fused_neighbours(tmp_path):
     pair = [launch(9 * US, "vectorized_elementwise_kernel", host=20 * US),
             launch(12 * US, "vectorized_elementwise_kernel", host=25 * US)]  # fmt: skip
     program = steps(launch(20 * US, host=15 * US), *pair, launch(30 * US, host=10 * US))
-    found, of_steps = predicted(program, tmp_path, fuse="kind=elementwise")
+    result, of_steps = predicted(program, tmp_path, fuse="kind=elementwise")
     one = [program[0][0], replace(pair[0], ns=12 * US), program[0][3]]
-    assert found == mean_ns(run([one] * len(program)), of_steps)
+    assert result == mean_ns(run([one] * len(program)), of_steps)
 
 
 @pytest.mark.parametrize("factor", [0.0, 0.5])
 def test_the_wait_for_other_ranks_does_not_shrink(factor, tmp_path):
-    found, of_steps = predicted(COLLECTIVE, tmp_path, scale=f"kind=communication:{factor}")
+    result, of_steps = predicted(COLLECTIVE, tmp_path, scale=f"kind=communication:{factor}")
 
     def scaled(op: Op) -> Op:
         is_comm = op.name == ALLREDUCE
         return replace(op, ns=round((op.ns - op.late) * factor) + op.late) if is_comm else op
 
-    assert found == mean_ns(run(changed(COLLECTIVE, scaled)), of_steps)
+    assert result == mean_ns(run(changed(COLLECTIVE, scaled)), of_steps)
 
 
 @pytest.mark.parametrize("copy_us", [10, 60, 400])
@@ -248,12 +248,14 @@ def test_kept_replays_answer_as_new_ones_do(tmp_path):
         {"scale": "name=gemm:0.5"}, {"no_data_loading": True}, {}, {"by": "kernel"},
         {"scale": "name=gemm:0.5"}, {"scale": "name=gemm:0.5", "steps": "none"},
     ]  # fmt: skip
-    expected, of_part = ([str(one.whatif(**each)) for each in questions] for one in (trace, part))
+    expected, of_part = (
+        [str(one.whatif(**question)) for question in questions] for one in (trace, part)
+    )
     trace.source.replays = part.source.replays = {}
-    assert [str(trace.whatif(**each)) for each in questions] == expected
+    assert [str(trace.whatif(**question)) for question in questions] == expected
     assert trace.source.replays
-    assert [str(part.whatif(**each)) for each in questions] == of_part
-    assert [str(trace.whatif(**each)) for each in questions] == expected
+    assert [str(part.whatif(**question)) for question in questions] == of_part
+    assert [str(trace.whatif(**question)) for question in questions] == expected
 
 
 def test_changes_are_replayed_together(tmp_path):
@@ -261,7 +263,7 @@ def test_changes_are_replayed_together(tmp_path):
     both = changed(
         SYNC, lambda op: replace(op, call=0) if op.what == "sync" else replace(op, ns=op.ns // 2)
     )
-    names = [each["name"] for each in facts["changes"]]
+    names = [change["name"] for change in facts["changes"]]
     assert names == ["scale name=gemm:0.5", "no-sync", "all together"]
     assert facts["changes"][-1]["wall_ns"] == mean_ns(run(both), facts["steps"])
 
@@ -283,7 +285,7 @@ def busy_ns(trace: fastprof.Profile) -> int:
 
 
 def on_path(table: fastprof.Table) -> dict[str, int]:
-    return {each["value"]: each["path_ns"] for each in table.rows() if each["key"] == "resource"}
+    return {row["value"]: row["path_ns"] for row in table.rows() if row["key"] == "resource"}
 
 
 @pytest.mark.parametrize("program", [UPLOAD, UPLOAD_LATE])
@@ -291,26 +293,26 @@ def test_a_gpu_that_is_never_idle_binds_the_step(program, tmp_path):
     """Copies from pageable memory that wait behind all queued work are no time of the host."""
     trace = opened(program, tmp_path)
     table = trace.whatif()
-    found, lengths = on_path(table), run(program).lengths()
+    result, lengths = on_path(table), run(program).lengths()
     assert busy_ns(trace) > 0.98 * sum(lengths)
-    assert found["GPU"] + found["copies"] > 0.98 * sum(lengths) / len(lengths)
-    assert found.get("host", 0) < 0.01 * sum(lengths) / len(lengths)
-    gpu = next(each for each in table.rows() if each["value"] == "GPU")
+    assert result["GPU"] + result["copies"] > 0.98 * sum(lengths) / len(lengths)
+    assert result.get("host", 0) < 0.01 * sum(lengths) / len(lengths)
+    gpu = next(row for row in table.rows() if row["value"] == "GPU")
     assert gpu["saved_50_ns"] == pytest.approx(gpu["gpu_ns"] / 2, rel=0.02)
 
 
 @pytest.mark.parametrize("name", ["cudaEventQuery_v3020", "cudaHostUnregister_v4000"])
 def test_a_call_that_ends_as_all_work_does_is_a_wait(name, tmp_path):
     """Whatever its name."""
-    found = run(GPU_BOUND)
-    end = found.free[7]
-    found.correlation += 1
-    found.export.launch(found.time[1] + SHORT, end + US, found.correlation, 1, name)
-    found.time[1] = end + US
-    found.step(len(GPU_BOUND), GPU_BOUND[0])
-    trace = fastprof.open(found.write(tmp_path / "run.sqlite"), copies=True)
+    result = run(GPU_BOUND)
+    end = result.free[7]
+    result.correlation += 1
+    result.export.launch(result.time[1] + SHORT, end + US, result.correlation, 1, name)
+    result.time[1] = end + US
+    result.step(len(GPU_BOUND), GPU_BOUND[0])
+    trace = fastprof.open(result.write(tmp_path / "run.sqlite"), copies=True)
     resources = on_path(trace.whatif())
-    assert resources["GPU"] > 0.9 * sum(found.lengths()) / len(found.lengths())
+    assert resources["GPU"] > 0.9 * sum(result.lengths()) / len(result.lengths())
 
 
 def test_launches_into_a_full_queue_wait(tmp_path):
@@ -351,7 +353,7 @@ def test_slack(tmp_path):
         Op("wait", SHORT, stream=7, after=20, call=US),
         launch(35 * US, "last"),
     )
-    rows = {each["name"]: each for each in opened(program, tmp_path).whatif(by="name").rows()}
+    rows = {row["name"]: row for row in opened(program, tmp_path).whatif(by="name").rows()}
     assert rows["softmax"]["slack_ns"] == rows["gemm"]["slack_ns"] == 0
     # softmax: 1 us after gemm, for 40 us, last 1 us later; side: 2 us, 20 us, last 2 us later
     assert rows["side"]["slack_ns"] == (1 + 40 + 1 - 2 - 20 - 2) * US
@@ -359,7 +361,7 @@ def test_slack(tmp_path):
 
 def test_virtual_speed_ups(tmp_path):
     table = opened(GPU_BOUND, tmp_path).whatif()
-    rows = {(each["key"], each["value"]): each for each in table.rows()}
+    rows = {(row["key"], row["value"]): row for row in table.rows()}
     base = mean(run(GPU_BOUND).lengths())
     gpu = rows["resource", "GPU"]
     assert gpu["gpu_ns"] == 6 * 80 * US
@@ -373,9 +375,9 @@ def test_call_time_is_the_hosts(tmp_path):
     """A call that takes long before it launches: the time moves with the host."""
     slow = steps(launch(10 * US, host=20 * US), launch(10 * US, host=20 * US, call=300 * US))
     assert run(slow).lengths()[1] > 300 * US + CALL
-    found, of_steps = predicted(slow, tmp_path, scale="host:0.5")
+    result, of_steps = predicted(slow, tmp_path, scale="host:0.5")
     half = changed(slow, lambda op: replace(op, host=op.host // 2, call=op.call // 2))
-    assert found == mean_ns(run(half), of_steps)
+    assert result == mean_ns(run(half), of_steps)
 
 
 SGEMM = "ampere_sgemm_128x64_tn"
@@ -384,26 +386,26 @@ SGEMM = "ampere_sgemm_128x64_tn"
 def test_another_type_is_faster_by_the_ratio_of_the_peaks(tmp_path):
     """A100: 19.5 TFLOP/s in fp32, 312 in bf16."""
     program = steps(*[launch(160 * US, SGEMM), launch(30 * US, "softmax")] * 3)
-    found, of_steps = predicted(program, tmp_path, dtype="bf16")
+    result, of_steps = predicted(program, tmp_path, dtype="bf16")
     faster = changed(program, lambda op: replace(op, ns=10 * US) if op.name == SGEMM else op)
-    assert found == mean_ns(run(faster), of_steps)
+    assert result == mean_ns(run(faster), of_steps)
 
 
 def test_products_at_the_roofline(tmp_path):
     """2 x 1024^3 FLOPs at 19.5 TFLOP/s take 110.1 us."""
     label = "mm, op_id = 1, sizes = [[1024, 1024], [1024, 1024]]"
     program = steps(launch(300 * US, SGEMM, label=label), launch(30 * US, "softmax"))
-    found, of_steps = predicted(program, tmp_path, ideal="op=mm")
+    result, of_steps = predicted(program, tmp_path, ideal="op=mm")
     ideal = round(2 * 1024**3 / 19.5e12 * 1e9)
     faster = changed(program, lambda op: replace(op, ns=ideal) if op.label else op)
-    assert found == mean_ns(run(faster), of_steps)
+    assert result == mean_ns(run(faster), of_steps)
 
 
 def test_kernels_above_the_roofline_keep_their_time(tmp_path):
     label = "mm, op_id = 1, sizes = [[1024, 1024], [1024, 1024]]"
     program = steps(launch(100 * US, SGEMM, label=label), launch(30 * US, "softmax"))
-    found, of_steps = predicted(program, tmp_path, ideal="op=mm")
-    assert found == mean_ns(run(program), of_steps)
+    result, of_steps = predicted(program, tmp_path, ideal="op=mm")
+    assert result == mean_ns(run(program), of_steps)
 
 
 def test_padded_products_use_tensor_cores(tmp_path):
@@ -445,10 +447,10 @@ def test_the_command_rejects_a_malformed_selector(usage_error):
 
 
 def test_kernels_before_their_launch_lose_that_edge(tmp_path):
-    found = run(GPU_BOUND)
-    found.export.launch(5_000_000, 5_001_000, 999, 1)
-    found.export.kernel(4_900_000, 4_950_000, 999, name="early")
-    table = fastprof.open(found.write(tmp_path / "run.sqlite"), copies=True).whatif()
+    result = run(GPU_BOUND)
+    result.export.launch(5_000_000, 5_001_000, 999, 1)
+    result.export.kernel(4_900_000, 4_950_000, 999, name="early")
+    table = fastprof.open(result.write(tmp_path / "run.sqlite"), copies=True).whatif()
     assert table.facts["cut"] == 1
     assert any(note.startswith("1 kernels start before their launch") for note in table.notes)
     assert all(each["wall_ns"] == each["replayed_ns"] for each in table.facts["steps"])
@@ -467,12 +469,12 @@ def test_without_api_calls_kernels_can_change(tmp_path):
 def test_json_has_steps_changes_and_the_critical_path(tmp_path):
     path = run(SYNC).write(tmp_path / "run.sqlite")
     done = commands.run("whatif", str(path), "--no-sync", "--json")
-    found = json.loads(done.stdout)
-    assert found["changes"][0].keys() >= {"name", "wall_ns", "saved_ns"}
-    assert found["steps"][0].keys() >= {"wall_ns", "replayed_ns"}
-    on_path = found["critical_path"]
+    result = json.loads(done.stdout)
+    assert result["changes"][0].keys() >= {"name", "wall_ns", "saved_ns"}
+    assert result["steps"][0].keys() >= {"wall_ns", "replayed_ns"}
+    on_path = result["critical_path"]
     assert on_path[0].keys() == {"resource", "op", "layer", "line", "ns"}
-    counted = [each["wall_ns"] for each in found["steps"] if each["is_counted"]]
+    counted = [each["wall_ns"] for each in result["steps"] if each["is_counted"]]
     assert abs(sum(each["ns"] for each in on_path) - sum(counted) / len(counted)) <= len(on_path)
-    assert abs(sum(found["resources"].values()) - sum(counted) / len(counted)) <= len(on_path)
-    assert [row["name"] for row in found["rows"]] == ["recorded", "no-sync"]
+    assert abs(sum(result["resources"].values()) - sum(counted) / len(counted)) <= len(on_path)
+    assert [row["name"] for row in result["rows"]] == ["recorded", "no-sync"]

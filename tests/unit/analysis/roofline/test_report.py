@@ -311,12 +311,12 @@ def test_ideal_times_are_those_of_plain_python(profile):
             params = None if row["params"] == "na=na," else row["params"]
             groups[row["dir"], row["op"], params].append(row)
     expected = {key: ideal_of(rows, fast) for key, rows in groups.items()}
-    found = {(r["dir"], r["op"], r["shape"]): r["ideal_ns"] or 0.0 for r in table.rows()}
+    result = {(r["dir"], r["op"], r["shape"]): r["ideal_ns"] or 0.0 for r in table.rows()}
     assert sum(expected.values()) > 0
     covered = {(r["dir"], r["op"], r["shape"]): r["covered_share"] for r in table.rows()}
     for key, ideal in expected.items():
         if key[1] is not None and covered[key]:
-            assert found[key] == pytest.approx(ideal), key
+            assert result[key] == pytest.approx(ideal), key
     assert sum(covered[key] == 1 for key in expected) > 20
 
 
@@ -354,17 +354,17 @@ def training(n_steps=2):
 
 def test_mfu_is_the_model_s_flops_by_what_the_gpu_could_run(opened):
     table = opened(training()).roofline()
-    found, flops = table.facts["utilisation"], 2 * N**3
-    assert found["compute_type"] == "fp16"
-    assert found["peak_flop_per_s"] == HALF
+    result, flops = table.facts["utilisation"], 2 * N**3
+    assert result["compute_type"] == "fp16"
+    assert result["peak_flop_per_s"] == HALF
     # The first step does not count. The second ends 200 ms after it: two products of one each.
-    assert (found["model_flops"], found["step_ns"]) == (flops, 200_000_000)
-    assert found["hardware_flops"] == 2 * flops
-    assert found["mfu"] == pytest.approx(flops / (0.2 * HALF))
-    assert found["hfu"] == pytest.approx(2 * flops / (0.2 * HALF))
-    assert found["mfu_busy"] == pytest.approx(2 * flops / (3 * 500e-6 * HALF))
-    assert [each["number"] for each in found["steps"]] == [0, 1]
-    assert found["steps"][1]["hfu"] == pytest.approx(2 * found["steps"][1]["mfu"])
+    assert (result["model_flops"], result["step_ns"]) == (flops, 200_000_000)
+    assert result["hardware_flops"] == 2 * flops
+    assert result["mfu"] == pytest.approx(flops / (0.2 * HALF))
+    assert result["hfu"] == pytest.approx(2 * flops / (0.2 * HALF))
+    assert result["mfu_busy"] == pytest.approx(2 * flops / (3 * 500e-6 * HALF))
+    assert [step["number"] for step in result["steps"]] == [0, 1]
+    assert result["steps"][1]["hfu"] == pytest.approx(2 * result["steps"][1]["mfu"])
     assert table.notes[0].startswith("MFU 0.2% of fp16 peak, 58.7% of the time with kernels; HFU")
 
 
@@ -376,10 +376,10 @@ def test_without_model_flops_there_is_no_mfu(opened):
 
 
 def test_mfu_is_a_lower_bound_if_products_have_no_cost(opened):
-    found = opened(mm().run("aten::mm", ("sgemm", 500_000))).roofline()
-    assert found.facts["utilisation"]["unknown_share"] == 0.5
-    assert found.notes[0].startswith("MFU >= ")
-    assert found.notes[0].endswith("50.0% of the time of products has no cost)")
+    result = opened(mm().run("aten::mm", ("sgemm", 500_000))).roofline()
+    assert result.facts["utilisation"]["unknown_share"] == 0.5
+    assert result.notes[0].startswith("MFU >= ")
+    assert result.notes[0].endswith("50.0% of the time of products has no cost)")
 
 
 # -- outputs --------------------------------------------------------------------------------------
@@ -388,12 +388,12 @@ def test_mfu_is_a_lower_bound_if_products_have_no_cost(opened):
 def test_json_has_raw_units_and_the_peaks(tmp_path, capsys):
     path = mm().write(tmp_path / "x.json")
     assert main(["roofline", "--json", str(path)]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["gpu"] == "NVIDIA A100-SXM4-40GB"
-    assert found["peaks"]["0"]["flop_per_s"]["half"] == HALF
-    (row,) = found["rows"]
+    result = json.loads(capsys.readouterr().out)
+    assert result["gpu"] == "NVIDIA A100-SXM4-40GB"
+    assert result["peaks"]["0"]["flop_per_s"]["half"] == HALF
+    (row,) = result["rows"]
     assert (row["gpu_ns"], row["flops"], row["step_ns"]) == (500_000, 2 * N**3, None)
-    assert found["total"]["ideal_ns"] == pytest.approx(row["ideal_ns"])
+    assert result["total"]["ideal_ns"] == pytest.approx(row["ideal_ns"])
 
 
 @pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml")])

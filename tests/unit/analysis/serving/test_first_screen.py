@@ -55,25 +55,25 @@ def test_advice_is_for_engines(tmp_path, engine):
 @pytest.mark.parametrize("engine", NAMES)
 def test_the_screen_has_tokens_and_stages(tmp_path, engine):
     parts = [Part(NAMES[engine][0], 50), *[Part(NAMES[engine][1], 50)] * 3]
-    found = fastprof.open(engine_trace(parts).write(tmp_path / "one.json")).overview()
-    text = " ".join(found.text().split())
+    result = fastprof.open(engine_trace(parts).write(tmp_path / "one.json")).overview()
+    text = " ".join(result.text().split())
     assert "4 iterations of the engine (1 prefill, 3 decode)" in text
     assert "prefill: 1 iteration of 55 us for 1 request, 64 tokens:" in text
     assert "decode: 3 iterations of 106 us for 8 requests, 8 tokens: 75,472 tokens/s" in text
     assert "time between tokens: p50 106 us, p90 106 us, p99 106 us (16 tokens)" in text
     assert "an iteration" in text
-    assert any(command.startswith("fastprof serving ") for command in found.facts["next"])
+    assert any(command.startswith("fastprof serving ") for command in result.facts["next"])
 
 
 def test_other_programs_have_steps(tmp_path):
     trace = KinetoFile()
     for step in range(3):
         trace.events += products(f"ProfilerStep#{step}", begin=step * 1000).events
-    found = fastprof.open(trace.write(tmp_path / "one.json")).overview()
-    text = found.text()
+    result = fastprof.open(trace.write(tmp_path / "one.json")).overview()
+    text = result.text()
     assert "iteration" not in text
     assert "tokens" not in text
-    assert not any(command.startswith("fastprof serving ") for command in found.facts["next"])
+    assert not any(command.startswith("fastprof serving ") for command in result.facts["next"])
 
 
 def test_the_page_has_the_stages(tmp_path):

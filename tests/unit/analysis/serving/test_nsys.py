@@ -41,11 +41,11 @@ def test_its_stages_and_idle_time(engine, opened):
     assert (row["stage"], row["requests"], row["tokens"]) == ("decode", 8, 8)
     assert (row["wall_ns"], row["busy_ns"]) == (1000 * US, 100 * US)
     assert row["tokens_per_s"] == pytest.approx(8000)
-    found = {row["cause"]: row["ns"] / US for row in profile.serving(idle=True).rows()}
-    assert found["waiting for requests"] == pytest.approx(400)
-    assert found["scheduler"] == pytest.approx(200)
-    assert found["detokenizer"] == pytest.approx(150)
-    assert sum(found.values()) == pytest.approx(900)
+    result = {row["cause"]: row["ns"] / US for row in profile.serving(idle=True).rows()}
+    assert result["waiting for requests"] == pytest.approx(400)
+    assert result["scheduler"] == pytest.approx(200)
+    assert result["detokenizer"] == pytest.approx(150)
+    assert sum(result.values()) == pytest.approx(900)
 
 
 def test_processes_that_compute_the_same_tokens_count_once(engine, opened):

@@ -78,14 +78,14 @@ def test_the_engine_is_told_by_its_ranges(tmp_path):
     ],
 )
 def test_idle_time_before_iterations_has_the_work_of_the_host(tmp_path, name, work):
-    found = idle(engine_trace(scheduler=name), tmp_path)
+    result = idle(engine_trace(scheduler=name), tmp_path)
     # The range takes 3/4 of the 100, 140, 100 and 100 us before the iterations that count, which
     # the GPU spends without work.
     if name.startswith("gpu_model_runner: bookkeep"):
-        assert found[BEFORE, work] > 82.5  # launching the kernel that samples counts too
+        assert result[BEFORE, work] > 82.5  # launching the kernel that samples counts too
     else:
-        assert found[BEFORE, work] == pytest.approx(82.5)
-    assert all(place == BEFORE for place, _ in found)
+        assert result[BEFORE, work] == pytest.approx(82.5)
+    assert all(place == BEFORE for place, _ in result)
 
 
 def test_idle_times_add_up(tmp_path):
@@ -104,9 +104,9 @@ def test_work_that_waits_on_the_gpu_is_not_due_to_the_host(tmp_path):
             trace.launch((start + 1 + place) * US, (start + 2 + place) * US, corr + place)
             begin = start + 10 + place * 500
             trace.kernel(begin * US, (begin + 10) * US, corr + place)
-    found = idle(trace, tmp_path)
-    assert found[INSIDE, "dependency"] == pytest.approx(490)
-    assert (INSIDE, "scheduler") not in found
+    result = idle(trace, tmp_path)
+    assert result[INSIDE, "dependency"] == pytest.approx(490)
+    assert (INSIDE, "scheduler") not in result
 
 
 def test_the_share_of_the_memory_roof_needs_costs(tmp_path):

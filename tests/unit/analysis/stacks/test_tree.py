@@ -69,10 +69,10 @@ def test_backward_work_is_inside_the_layers_of_its_forward_call(net: fastprof.Pr
 
 
 def test_ranges_that_differ_in_a_number_are_one_node(net: fastprof.Profile) -> None:
-    found = times(stacks(net, "path", leaves=[]))
-    assert found["step */net/net.a"] == 20
-    assert found["step *"] == 60
-    assert found["(no range)"] == 1
+    result = times(stacks(net, "path", leaves=[]))
+    assert result["step */net/net.a"] == 20
+    assert result["step *"] == 60
+    assert result["(no range)"] == 1
 
 
 def test_annotations_of_calls_are_the_names_of_functions(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_annotations_of_calls_are_the_names_of_functions(tmp_path: Path) -> None
         f"{{'mod': 'torch', 'op': 'relu', 'args': [{{'name': '', 'type': 'int', 'value': {i}}}]}}"
         for i in (7, 8)
     ]
-    export = capture(*((5, ["mine", trace, each, "aten::relu"], 1) for each in calls))
+    export = capture(*((5, ["mine", trace, call, "aten::relu"], 1) for call in calls))
     profile = fastprof.open(export.write(tmp_path / "net.sqlite"))
     assert times(stacks(profile, "path", leaves=[])) == {
         "": 10, "mine": 10, "mine/torch.relu": 10, "mine/torch.relu/aten::relu": 10,

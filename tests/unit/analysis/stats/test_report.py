@@ -159,9 +159,9 @@ def test_the_default_tables_have_data(profile, tmp_path, capsysbinary):
     assert next(csv.reader(io.StringIO(first))) == list(TABLES["cuda_api_sum"].columns)
     assert next(csv.reader(io.StringIO(second))) == list(TABLES["cuda_gpu_kern_sum"].columns)
     assert main(["stats", path, "--json"]) == 0
-    found = json.loads(capsysbinary.readouterr().out)
-    assert found["schema"] == 1 and found["file"] == path
-    assert found["tables"]["cuda_gpu_kern_sum"]["rows"][0]["Total Time (ns)"] == 1
+    result = json.loads(capsysbinary.readouterr().out)
+    assert result["schema"] == 1 and result["file"] == path
+    assert result["tables"]["cuda_gpu_kern_sum"]["rows"][0]["Total Time (ns)"] == 1
     assert main(["stats", path]) == 0
     assert b"CUDA API Summary (cuda_api_sum)\n" in capsysbinary.readouterr().out
     assert main(["stats", path, "--markdown", "--limit", "1"]) == 0
@@ -201,7 +201,9 @@ def test_wrong_names_and_options_are_refused(profile, tmp_path, usage_error):
 
 
 def test_columns_with_units_have_the_decimals_of_nsys():
-    decimals = {each.key: each.decimals for kind in TABLES.values() for each in kind.headings}
+    decimals = {
+        heading.key: heading.decimals for kind in TABLES.values() for heading in kind.headings
+    }
     assert decimals["Time (%)"] == decimals["Avg (ns)"] == decimals["QStdDev (ns)"] == 1
     assert decimals["Total (MB)"] == decimals["Max (MB)"] == 3
     assert decimals["Total Time (ns)"] == decimals["Instances"] == decimals["KMin (ns)"] == 0

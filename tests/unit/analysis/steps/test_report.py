@@ -135,17 +135,17 @@ def test_outliers_are_far_from_the_median(lengths, expected, tmp_path):
 
 def test_an_outlier_is_compared_with_the_mean_of_the_others(tmp_path):
     table = opened(steps_of(1000, 1000, 1030, 1400, late=3), tmp_path).steps()
-    (found,) = table.facts["outliers"]
-    assert (found["step"], found["device"], found["over_ns"]) == (3, 0, 385)
-    assert found["changes"]["compute_ns"] == 1280
-    assert found["changes"]["idle_ns"] == -895
-    assert found["ops"] == {"mm fprop": 1280}
+    (result,) = table.facts["outliers"]
+    assert (result["step"], result["device"], result["over_ns"]) == (3, 0, 385)
+    assert result["changes"]["compute_ns"] == 1280
+    assert result["changes"]["idle_ns"] == -895
+    assert result["ops"] == {"mm fprop": 1280}
     assert table.lead[2] == (
         "outlier: step 3 takes 1.4 us, 385 ns over the mean of the others: compute +1.28 us, "
         "idle -895 ns (short gaps -895 ns); "
         "GPU time: mm fprop +1.28 us"
     )
-    assert sum(found["causes"].values()) == pytest.approx(-895)
+    assert sum(result["causes"].values()) == pytest.approx(-895)
 
 
 def test_clocks_that_differ_give_no_negative_times(tmp_path):
@@ -196,15 +196,15 @@ def test_host_times_are_unknown_without_api_calls(tmp_path):
 
 def test_the_command_takes_a_pattern_of_ranges(tmp_path):
     generate(tmp_path / "net.sqlite", 4000, 1)
-    found = []
+    result = []
     for words in (["--step-range", "^iter"], ["--steps", "range:^iter"]):
         done = run("steps", tmp_path / "net.sqlite", "--json", *words)
         assert done.returncode == 0, done.stderr.decode()
-        found.append(json.loads(done.stdout))
-    assert found[0] == found[1]
-    assert found[0]["steps"]["source"] == "range:^iter"
+        result.append(json.loads(done.stdout))
+    assert result[0] == result[1]
+    assert result[0]["steps"]["source"] == "range:^iter"
     assert {"step", "wall_ns", "busy_ns", "idle_ns", "exposed_communication_ns",
-            "exposed_copy_ns"} <= found[0]["rows"][0].keys()  # fmt: skip
+            "exposed_copy_ns"} <= result[0]["rows"][0].keys()  # fmt: skip
     done = run("steps", tmp_path / "net.sqlite", "--step-range", "x", "--steps", "none")
     assert done.returncode == 2
     assert b"argument --steps: not allowed with argument --step-range" in done.stderr
@@ -214,7 +214,7 @@ def test_mfu_is_that_of_summary_by_the_length_on_the_gpu(tmp_path):
     generate(tmp_path / "net.sqlite", 6000, 1)
     profile = fastprof.open(tmp_path / "net.sqlite", copies=True)
     steps, table = profile.find_steps(), profile.steps()
-    of_summary = [each["mfu"] for each in profile.summary().facts["utilisation"]["steps"]]
+    of_summary = [step["mfu"] for step in profile.summary().facts["utilisation"]["steps"]]
     expected = of_summary * steps.length / table["wall_ns"]
     assert len(expected) > 2
     assert table["mfu"] == pytest.approx(expected)

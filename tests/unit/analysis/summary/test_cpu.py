@@ -53,12 +53,12 @@ def test_operators_have_the_times_of_torch(name: str, folder: Path) -> None:
     for row in theirs:
         expected[spelled(row["name"])].append(row)
     table = fastprof.open(folder / f"{name}.json").summary(by="op")
-    found = {row["op"]: row for row in table.rows()}
+    result = {row["op"]: row for row in table.rows()}
     compared = {k: v for k, v in MEASURES.items() if name == "shapes" or "memory" not in k}
-    assert found.keys() == expected.keys()
+    assert result.keys() == expected.keys()
     for op, rows in expected.items():
         wanted = measures(rows, compared)
-        assert {key: found[op][key] for key in wanted} == wanted, op
+        assert {key: result[op][key] for key in wanted} == wanted, op
 
 
 def test_shapes_divide_operators_as_in_the_tables_of_torch(folder: Path) -> None:
@@ -80,18 +80,18 @@ def test_lines_have_the_calls_that_torch_finds_by_stack(folder: Path) -> None:
     table = fastprof.open(folder / "stack.json").report(
         "summary", by=["line"], where=["dir!=bprop"], cpu=True
     )
-    found: dict[Any, list[int]] = {}
+    result: dict[Any, list[int]] = {}
     for row in table.rows():
         number = re.match(r"cpu_tables.py:(\d+)", row["line"])[1]
-        sums = found.setdefault(number, [0, 0])
+        sums = result.setdefault(number, [0, 0])
         sums[0] += row["calls"]
         sums[1] += row["cpu_self_ns"]
     expected = {
         re.search(r"\((\d+)\)", line)[1]: sums
         for line, *sums in torch_table(folder, "stack", "by_line")
     }
-    assert found == expected
-    assert len(found) == 3
+    assert result == expected
+    assert len(result) == 3
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def trace_of(tmp_path: Path, trace: KinetoFile, **options: Any) -> list[dict[str
 
 def test_events_that_cross_are_not_inside_each_other(tmp_path: Path) -> None:
     trace = KinetoFile().annotation(0, 100, "a").annotation(50, 200, "b").annotation(120, 130, "c")
-    found = {row["op"]: row for row in trace_of(tmp_path, trace)}
-    assert {op: row["cpu_self_ns"] for op, row in found.items()} == {"a": 100, "b": 140, "c": 10}
+    result = {row["op"]: row for row in trace_of(tmp_path, trace)}
+    assert {op: row["cpu_self_ns"] for op, row in result.items()} == {"a": 100, "b": 140, "c": 10}
 
 
 def test_memory_counts_while_an_operator_runs_by_any_thread(tmp_path: Path) -> None:
@@ -132,9 +132,9 @@ def test_memory_counts_while_an_operator_runs_by_any_thread(tmp_path: Path) -> N
     trace.op(0, 50, "aten::mul", tid=2)
     for time, size, device in ((10, 8, 0), (30, 64, 1), (60, -4, 0), (300, -4, 0)):
         trace.memory(time, size, **{"Device Type": device, "Device Id": 0})
-    found = {row["op"]: row for row in trace_of(tmp_path, trace)}
+    result = {row["op"]: row for row in trace_of(tmp_path, trace)}
     columns = ("cpu_memory", "cpu_self_memory", "gpu_memory", "gpu_self_memory")
-    assert {op: tuple(row[name] for name in columns) for op, row in found.items()} == {
+    assert {op: tuple(row[name] for name in columns) for op, row in result.items()} == {
         "relu": (4, 8, 64, 0),
         "clamp_min": (-4, -4, 64, 64),
         "mul": (8, 8, 64, 64),

@@ -26,7 +26,7 @@ OF_ROW = {
     "stream": lambda row: row["stream"],
     "thread": lambda row: row["tid"],
     "file": lambda row: row["line"] and row["line"].rpartition(":")[0],
-    "range": lambda row: ":".join(without_numbers(each) for each in row["ranges"]) or None,
+    "range": lambda row: ":".join(without_numbers(range_) for range_ in row["ranges"]) or None,
     "phase": lambda row: "copy" if row["kind"] in ("memcpy", "memset") else row["phase"],
 }
 
@@ -34,10 +34,10 @@ OF_ROW = {
 def grouped(
     rows: list[dict[str, Any]], by: tuple[str, ...]
 ) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
-    found = defaultdict(list)
+    result = defaultdict(list)
     for row in rows:
-        found[tuple(OF_ROW[name](row) for name in by)].append(row)
-    return found
+        result[tuple(OF_ROW[name](row) for name in by)].append(row)
+    return result
 
 
 @pytest.mark.parametrize(
@@ -51,11 +51,11 @@ def test_measures_are_those_of_the_rows(by, profile, rows):
     # Its random times are possible on a GPU that is fast enough.
     table = profile.summary(by, peak=dict.fromkeys(("fp32", "fp16", "fp64"), 1e6), bandwidth=1e9)
     expected = grouped(rows, by)
-    found = {tuple(row[name] for name in by): row for row in table.rows()}
-    assert found.keys() == expected.keys()
+    result = {tuple(row[name] for name in by): row for row in table.rows()}
+    assert result.keys() == expected.keys()
     total = sum(row["sil"] for row in rows)
     for key, members in expected.items():
-        row, times = found[key], [each["sil"] for each in members]
+        row, times = result[key], [member["sil"] for member in members]
         assert row["kernels"] == len(members)
         assert row["gpu_ns"] == sum(times)
         assert row["share"] == pytest.approx(sum(times) / total)
@@ -64,13 +64,13 @@ def test_measures_are_those_of_the_rows(by, profile, rows):
         assert (row["min_ns"], row["max_ns"]) == (min(times), max(times))
         assert row["std_ns"] == pytest.approx(statistics.pstdev(times), abs=1e-3)
         for name, rate in (("flops", "flop_per_s"), ("bytes", "bytes_per_s")):
-            known = [each for each in members if each[name] is not None]
+            known = [member for member in members if member[name] is not None]
             assert row[name] == (sum(each[name] for each in known) if known else None)
             seconds = sum(each["sil"] for each in known) / 1e9
             is_rated = seconds >= 0.9 * sum(times) / 1e9 > 0
             assert row[rate] == (pytest.approx(row[name] / seconds) if is_rated else None)
-        used = sum(each["sil"] for each in members if each["tc"] == "1")
-        unused = sum(each["sil"] for each in members if each["tc"] == "0")
+        used = sum(member["sil"] for member in members if member["tc"] == "1")
+        unused = sum(member["sil"] for member in members if member["tc"] == "0")
         assert row["tc_share"] == (pytest.approx(used / (used + unused)) if used + unused else None)
     assert table.total["gpu_ns"] == total
     assert table.total["kernels"] == len(rows)

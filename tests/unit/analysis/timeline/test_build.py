@@ -46,12 +46,12 @@ def opened(trace: KinetoFile | Export, tmp_path: Path) -> StepTimelines:
 
 def test_choices_are_the_median_the_slowest_and_the_first_step(tmp_path):
     choices = opened(trained(), tmp_path).choices()
-    assert [each.title for each in choices] == [
+    assert [choice.title for choice in choices] == [
         "step 2 (median)",
         "step 1 (slowest)",
         "step 0 (first)",
     ]
-    assert all(each.is_step for each in choices)
+    assert all(choice.is_step for choice in choices)
     assert choices[1].window == TimeWindow(90 * US, 249 * US)
     assert choices[1].gpu == TimeWindow(90 * US, 240 * US)
 
@@ -59,14 +59,14 @@ def test_choices_are_the_median_the_slowest_and_the_first_step(tmp_path):
 def test_a_step_has_its_work_ranges_and_calls(tmp_path):
     timelines = opened(trained(), tmp_path)
     timeline = timelines.between(timelines.choices()[2].window)
-    assert [each[:2] + each[3:] for each in rows(timeline, "work")] == [
+    assert [row[:2] + row[3:] for row in rows(timeline, "work")] == [
         (30 * US, 20 * US, "gemm"),
         (60 * US, 30 * US, "gemm"),
     ]
-    assert [each.name for each in rows(timeline, "ranges", tid=1, level=1)] == ["aten::mm"]
-    assert [each.name for each in rows(timeline, "ranges", tid=2, level=1)] == ["MmBackward0"]
-    assert [each[:2] for each in rows(timeline, "calls")] == [(8 * US, 4 * US), (45 * US, 2 * US)]
-    assert sum(each.length for each in rows(timeline, "idle")) == (10 + 40) * US
+    assert [row.name for row in rows(timeline, "ranges", tid=1, level=1)] == ["aten::mm"]
+    assert [row.name for row in rows(timeline, "ranges", tid=2, level=1)] == ["MmBackward0"]
+    assert [row[:2] for row in rows(timeline, "calls")] == [(8 * US, 4 * US), (45 * US, 2 * US)]
+    assert sum(row.length for row in rows(timeline, "idle")) == (10 + 40) * US
 
 
 def test_of_many_lanes_the_busiest_threads_are_kept(tmp_path, monkeypatch):
@@ -181,18 +181,18 @@ def test_runs_of_random_events_keep_time_and_gaps(seed):
 
 def test_arrays_of_a_page_are_the_events(tmp_path):
     timelines = opened(trained(), tmp_path)
-    lines = [timelines.between(each.window) for each in timelines.choices()]
+    lines = [timelines.between(choice.window) for choice in timelines.choices()]
     lines.append(timelines.between(TimeWindow(0, 400 * US), 5))
     assert lines[-1].pixel > 0
     data, arrays = arrays_of(lines)
     for i, line in enumerate(lines):
-        found = read_back(data, arrays, i)
-        assert found["start"].tolist() == (line.events.start - line.window.start).tolist()
-        assert found["end"].tolist() == (line.events.end - line.window.start).tolist()
-        assert found["link"].tolist() == line.link.tolist()
-        assert found["forward"].tolist() == line.forward.tolist()
-        assert ("count" in found) == (line.pixel > 0)
-    assert found["count"].tolist() == line.events.counts.tolist()
+        result = read_back(data, arrays, i)
+        assert result["start"].tolist() == (line.events.start - line.window.start).tolist()
+        assert result["end"].tolist() == (line.events.end - line.window.start).tolist()
+        assert result["link"].tolist() == line.link.tolist()
+        assert result["forward"].tolist() == line.forward.tolist()
+        assert ("count" in result) == (line.pixel > 0)
+    assert result["count"].tolist() == line.events.counts.tolist()
     titles = [row.name for kind in ("idle", "work") for row in rows(lines[0], kind)]
     assert [each for each in read_back(data, arrays, 0)["title"] if each in titles] == titles
 
@@ -206,7 +206,7 @@ def test_planes_hold_large_numbers(values):
 def test_long_names_are_cut_in_the_middle(tmp_path):
     trace = KinetoFile().launch(0, 5, corr=1).kernel(10, 20, corr=1, name="k" * 100_000 + "end")
     data, _ = arrays_of([opened(trace, tmp_path).between(TimeWindow(0, 20))])
-    (name,) = (each for each in data["texts"] if each.startswith("kk"))
+    (name,) = (text for text in data["texts"] if text.startswith("kk"))
     assert len(name) <= LONGEST + 2
     assert name.endswith("end")
 
@@ -231,9 +231,9 @@ def test_the_table_has_the_time_of_each_lane_inside_the_step(tmp_path):
     made = section_of(trained().write(tmp_path / "x.json"))
     caption, table = made.folded[0]
     assert caption == "Time of step 2 (median) by lane"
-    found = {(row["lane"], row["kind"]): (row["events"], row["ns"]) for row in table.rows()}
-    assert found["GPU 0, stream 7, process 100", "gemm"] == (2, 50 * US)
-    idle = sum(ns for (lane, _), (_, ns) in found.items() if lane == "GPU 0, idle")
+    result = {(row["lane"], row["kind"]): (row["events"], row["ns"]) for row in table.rows()}
+    assert result["GPU 0, stream 7, process 100", "gemm"] == (2, 50 * US)
+    idle = sum(ns for (lane, _), (_, ns) in result.items() if lane == "GPU 0, idle")
     assert idle == 50 * US  # from the end of the work of the step before
     assert not made.missing
 

@@ -29,11 +29,13 @@ class Recorded:
 
     def __init__(self, folder, done):
         self.done, self._folder = done, folder
-        reports = [json.loads(each.read_text()) for each in folder.glob("status-*.json")]
+        reports = [json.loads(path.read_text()) for path in folder.glob("status-*.json")]
         self.reports = sorted(reports, key=lambda each: -len(each["recordings"]))
         self.report = self.reports[0]
         self.recordings = self.report["recordings"]
-        self.counts = [self._counts(each["path"]) for each in self.recordings if each["path"]]
+        self.counts = [
+            self._counts(recording["path"]) for recording in self.recordings if recording["path"]
+        ]
         names = self.counts[0] if self.counts else {}
         self.layers = {
             name.removeprefix("layer:"): n for name, n in names.items() if name.startswith("layer:")
@@ -46,7 +48,7 @@ class Recorded:
     def _counts(self, path):
         with open(path) as file:
             events = json.load(file)["traceEvents"]
-        return collections.Counter(str(each.get("name")) for each in events)
+        return collections.Counter(str(event.get("name")) for event in events)
 
 
 @pytest.fixture

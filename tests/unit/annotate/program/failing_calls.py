@@ -109,5 +109,5 @@ if __name__ == "__main__":
                 setattr(owner, name, failing(owner, getattr(owner, name)))
         begin()
     net = train()
-    print(sum(each.double().sum().item() for each in net.parameters()))
+    print(sum(parameter.double().sum().item() for parameter in net.parameters()))
     sys.exit(5)

@@ -79,7 +79,7 @@ def differences(net, plain, fault, said):
         yield "SGD.step is ours"
     if torch.nn.Module.__call__ is not CALL:
         yield "Module.__call__ is ours"
-    if any(each._forward_hooks or each._forward_pre_hooks for each in net.modules()):
+    if any(module._forward_hooks or module._forward_pre_hooks for module in net.modules()):
         yield "there are hooks"
     if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield "a signal handler is left"
@@ -104,13 +104,13 @@ def run(number, folder, plain, n_steps, **settings):
             return fault
         finally:
             sys.settrace(None)
-    for each in differences(net, plain, fault, said.getvalue()):
-        print(f"line {number}, {fault.where}: {each}")
-    left = [each.name for each in folder.iterdir() if not each.name.startswith(("status", "trace"))]
+    for difference in differences(net, plain, fault, said.getvalue()):
+        print(f"line {number}, {fault.where}: {difference}")
+    left = [path.name for path in folder.iterdir() if not path.name.startswith(("status", "trace"))]
     if left:
         print(f"line {number}, {fault.where}: leaves {left}")
-    for each in folder.iterdir():
-        each.unlink()
+    for path in folder.iterdir():
+        path.unlink()
     return fault
 
 

@@ -60,12 +60,12 @@ def timed_folder(folder, monkeypatch):
 def failing(folder, number, error):
     done = torch_server.run(CALLS, str(number), error)
     said = done.stderr.splitlines()
-    left = [each for each in folder.iterdir() if not re.match(r"(status|trace)-", each.name)]
+    left = [path for path in folder.iterdir() if not re.match(r"(status|trace)-", path.name)]
     assert done.returncode == 5 and not left, (number, done.stderr, left)
     assert re.fullmatch(r"calls: \d+", said[-1]), done.stderr
     assert len(said) <= 2 and all(line.startswith("fastprof: ") for line in said[:-1]), said
-    for each in folder.iterdir():
-        each.unlink()
+    for path in folder.iterdir():
+        path.unlink()
     return done.stdout, int(said[-1].removeprefix("calls: "))
 
 
@@ -89,7 +89,7 @@ def launched(plain, tmp_path):
         else:
             assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout), done.stderr
             assert "Traceback" not in done.stderr, (number, done.stderr)
-        left = [each.name for each in tmp_path.rglob("*") if each.is_file()]
+        left = [path.name for path in tmp_path.rglob("*") if path.is_file()]
         assert not [name for name in left if name.startswith((".", "status", "record"))], left
         return said, int(last.removeprefix("calls: "))
 
@@ -213,5 +213,5 @@ def test_a_run_that_cannot_be_kept_leaves_the_program_alone(name, step, plain, t
     said = done.stderr.splitlines()
     assert words in done.stderr and "Traceback" not in done.stderr
     assert len(said) <= 3 and all(line.startswith("fastprof: ") for line in said), said
-    left = [each.name for each in (disk / "runs").rglob("*") if each.is_file()]
+    left = [path.name for path in (disk / "runs").rglob("*") if path.is_file()]
     assert not [name for name in left if name.startswith((".", "status", "record"))], left

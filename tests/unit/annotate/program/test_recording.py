@@ -32,12 +32,12 @@ for i in range(9):
 
 
 def test_training_steps_are_recorded_with_all_layers(record):
-    found = record(TRAINING)
-    assert found.report["steps"] == 5 and found.report["by"] == "optimizer"
-    assert found.steps == ["ProfilerStep#3", "ProfilerStep#4"]
-    assert [(each["first"], each["n_steps"]) for each in found.recordings] == [(3, 2)]
+    recording = record(TRAINING)
+    assert recording.report["steps"] == 5 and recording.report["by"] == "optimizer"
+    assert recording.steps == ["ProfilerStep#3", "ProfilerStep#4"]
+    assert [(each["first"], each["n_steps"]) for each in recording.recordings] == [(3, 2)]
     # Names are those of named_modules(); a shared module has one, and is called twice a block.
-    assert found.layers == {
+    assert recording.layers == {
         "0": 2,
         "0.a": 4,
         "1": 2,
@@ -45,7 +45,7 @@ def test_training_steps_are_recorded_with_all_layers(record):
         "2": 2,
         "CrossEntropyLoss": 2,
     }
-    assert found.counts[0]["Optimizer.step#AdamW.step"] == 2
+    assert recording.counts[0]["Optimizer.step#AdamW.step"] == 2
 
 
 @pytest.mark.parametrize("action", ["always", "error"])
@@ -61,9 +61,9 @@ def test_warnings_of_torchs_profiler_are_none_of_the_program(record, action):
         profiler.profile.prepare_trace = prepare_trace
         warnings.simplefilter("{action}")
     """
-    found = record(textwrap.dedent(source) + TRAINING)
-    assert found.steps == ["ProfilerStep#3", "ProfilerStep#4"]
-    assert found.done.stderr == ""
+    recording = record(textwrap.dedent(source) + TRAINING)
+    assert recording.steps == ["ProfilerStep#3", "ProfilerStep#4"]
+    assert recording.done.stderr == ""
 
 
 # A machine with a GPU that the program has not used. `asked`: what our code asks torch.cuda.
@@ -103,34 +103,34 @@ def test_cuda_stays_uninitialised_in_a_program_that_does_not_use_it(record, sett
     """To ask for GPUs initialises CUDA's driver, and processes forked later cannot use it."""
     ends = "import time, fastprof\nwith fastprof.timer('block'):\n    time.sleep(0.01)\n"
     ends += "fastprof.timings()\nprint(*asked)\n"
-    found = record(TRAINING.replace("range(9)", "range(40)") + ends, begin=GPU, **settings)
-    assert found.done.stdout == "\n"
-    assert found.report["problem"] is None
-    assert len(found.recordings) == ("memory" not in settings.get("when", ""))
+    recording = record(TRAINING.replace("range(9)", "range(40)") + ends, begin=GPU, **settings)
+    assert recording.done.stdout == "\n"
+    assert recording.report["problem"] is None
+    assert len(recording.recordings) == ("memory" not in settings.get("when", ""))
 
 
 def test_the_user_hears_of_gpus_that_are_first_used_while_recorded(record):
     source = TRAINING.replace("for i in range(9):", "for i in range(9):\n    use_gpu(i == 3)")
     use = "def use_gpu(now):\n    if now: torch.cuda.is_initialized = lambda: True\n"
     clean = "torch.cuda.get_device_name = lambda number: 'GPU'\n"
-    found = record(GPU + use + clean + source)
-    (note,) = found.report["notes"]
+    recording = record(GPU + use + clean + source)
+    (note,) = recording.report["notes"]
     assert note.startswith("the program began to use a GPU while it was recorded")
 
 
 def test_a_step_is_from_optimizer_step_to_optimizer_step(record):
-    found = record(TRAINING)
-    with open(found.recordings[0]["path"]) as file:
+    recording = record(TRAINING)
+    with open(recording.recordings[0]["path"]) as file:
         events = json.load(file)["traceEvents"]
-    steps = [each for each in events if str(each.get("name")).startswith("ProfilerStep#")]
-    inside = [each for each in events if each.get("name") == "Optimizer.step#AdamW.step"]
+    steps = [event for event in events if str(event.get("name")).startswith("ProfilerStep#")]
+    inside = [event for event in events if event.get("name") == "Optimizer.step#AdamW.step"]
     for step, optimizer in zip(steps, inside, strict=True):
         assert step["ts"] <= optimizer["ts"]
         assert optimizer["ts"] + optimizer["dur"] <= step["ts"] + step["dur"]
 
 
 def test_the_steps_before_the_recording_are_measured(record):
-    found = record(
+    recording = record(
         """
         import time
         import torch
@@ -145,10 +145,10 @@ def test_the_steps_before_the_recording_are_measured(record):
         first=10,
         last=12,
     )
-    unrecorded = found.recordings[0]["unrecorded"]
+    unrecorded = recording.recordings[0]["unrecorded"]
     assert unrecorded["steps"] == 4
     assert 5e6 <= unrecorded["median_ns"] < 50e6
-    with open(found.recordings[0]["path"]) as file:
+    with open(recording.recordings[0]["path"]) as file:
         assert json.load(file)["fastprof_unrecorded"] == unrecorded
 
 
@@ -168,11 +168,11 @@ for i in range({n_steps}):
 
 @pytest.mark.parametrize(("n_steps", "n_after"), [(16, 2), (11, 1), (9, 0)])
 def test_as_many_steps_as_were_recorded_are_measured_after_it(record, n_steps, n_after):
-    found = record(AFTER.format(n_steps=n_steps), first=5, last=9)
-    after = found.recordings[0]["after"]
-    assert [each["n_steps"] for each in found.recordings] == [4]
-    assert found.report["steps"] == 9 and len(found.report["step_lengths"]["ns"]) == 9
-    watched = found.done.stdout.split()
+    recording = record(AFTER.format(n_steps=n_steps), first=5, last=9)
+    after = recording.recordings[0]["after"]
+    assert [each["n_steps"] for each in recording.recordings] == [4]
+    assert recording.report["steps"] == 9 and len(recording.report["step_lengths"]["ns"]) == 9
+    watched = recording.done.stdout.split()
     assert watched == ["Around"] * min(n_steps, 12) + ["function"] * (n_steps - 12)
     if n_after:
         assert after["steps"] == n_after and 5e6 <= after["median_ns"] < 1e8
@@ -193,14 +193,14 @@ def test_the_steps_after_a_recording_are_in_its_trace(tmp_path):
 
 
 def test_nothing_is_measured_before_a_recording_of_the_first_steps(record):
-    found = record(TRAINING, first=1, last=3)
-    assert found.recordings[0]["unrecorded"] is None
-    with open(found.recordings[0]["path"]) as file:
+    recording = record(TRAINING, first=1, last=3)
+    assert recording.recordings[0]["unrecorded"] is None
+    with open(recording.recordings[0]["path"]) as file:
         assert "fastprof_unrecorded" not in json.load(file)
 
 
 def test_without_an_optimizer_calls_of_the_outermost_module_are_steps(record):
-    found = record(
+    recording = record(
         """
         import torch
         net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU()).eval()
@@ -209,8 +209,8 @@ def test_without_an_optimizer_calls_of_the_outermost_module_are_steps(record):
                 net(torch.randn(4, 8))
         """
     )
-    assert found.report["steps"] == 5 and found.report["by"] == "call"
-    assert found.layers == {"0": 2, "1": 2}
+    assert recording.report["steps"] == 5 and recording.report["by"] == "call"
+    assert recording.layers == {"0": 2, "1": 2}
 
 
 def test_calls_in_training_mode_are_steps_if_asked(record):
@@ -224,12 +224,12 @@ def test_calls_in_training_mode_are_steps_if_asked(record):
                     each -= 0.1 * each.grad
                     each.grad = None
         """
-    found = record(source, step="call")
-    assert found.report["steps"] == 5 and found.layers == {"0": 2, "1": 2}
+    recording = record(source, step="call")
+    assert recording.report["steps"] == 5 and recording.layers == {"0": 2, "1": 2}
 
 
 def test_calls_of_generate_are_steps(record):
-    found = record(
+    recording = record(
         """
         import torch
         class Mixin:
@@ -250,11 +250,11 @@ def test_calls_of_generate_are_steps(record):
         """
     )
     # The first call of generate is where fastprof finds it, and not counted.
-    assert found.report["steps"] == 5 and found.layers == {"body": 8}
+    assert recording.report["steps"] == 5 and recording.layers == {"body": 8}
 
 
 def test_of_several_optimizers_the_rarest_ends_a_step(record):
-    found = record(
+    recording = record(
         """
         import torch
         class Generator(torch.nn.Module):
@@ -277,14 +277,14 @@ def test_of_several_optimizers_the_rarest_ends_a_step(record):
         first=5,
         last=7,
     )
-    assert found.counts[0]["Optimizer.step#SGD.step"] == 6
+    assert recording.counts[0]["Optimizer.step#SGD.step"] == 6
     names = {"Generator", "Generator.main", "Generator.main.0"}
-    assert set(found.layers) == names | {name.replace("Generator", "Critic") for name in names}
-    assert set(found.layers.values()) == {6}
+    assert set(recording.layers) == names | {name.replace("Generator", "Critic") for name in names}
+    assert set(recording.layers.values()) == {6}
 
 
 def test_gradient_accumulation_and_nested_optimizers(record):
-    found = record(
+    recording = record(
         """
         import torch
         class Outer(torch.optim.Optimizer):
@@ -302,13 +302,13 @@ def test_gradient_accumulation_and_nested_optimizers(record):
                 optimizer.step()
         """
     )
-    assert found.report["steps"] == 5
-    assert found.layers == {"Linear": 6}  # a model without children is named by its class
-    assert found.counts[0]["Optimizer.step#Outer.step"] == 2
+    assert recording.report["steps"] == 5
+    assert recording.layers == {"Linear": 6}  # a model without children is named by its class
+    assert recording.counts[0]["Optimizer.step#Outer.step"] == 2
 
 
 def test_compiled_models_keep_their_graph_and_have_one_layer(record):
-    found = record(
+    recording = record(
         """
         import torch, warnings
         import torch._dynamo.utils
@@ -324,7 +324,7 @@ def test_compiled_models_keep_their_graph_and_have_one_layer(record):
         assert not torch._dynamo.utils.counters["graph_break"]
         """
     )
-    assert found.layers == {"Sequential": 2}
+    assert recording.layers == {"Sequential": 2}
 
 
 def test_an_exception_has_the_same_traceback_and_keeps_the_recording(record):
@@ -345,15 +345,15 @@ def test_an_exception_has_the_same_traceback_and_keeps_the_recording(record):
             net(torch.randn(4, 8)).sum().backward()
             optimizer.step()
         """
-    found = record(source, "5", code=1)
-    lines = found.done.stderr.splitlines()
+    recording = record(source, "5", code=1)
+    lines = recording.done.stderr.splitlines()
     assert "ArithmeticError: as it was asked to" in lines  # torch may write more after it
     assert not [line for line in lines if "fastprof/" in line]
-    assert [(each["first"], each["n_steps"]) for each in found.recordings] == [(3, 1)]
+    assert [(each["first"], each["n_steps"]) for each in recording.recordings] == [(3, 1)]
 
 
 def test_first_calls_add_no_frame_to_tracebacks(record):
-    found = record(
+    recording = record(
         """
         import torch, traceback
         class Net(torch.nn.Module):
@@ -370,11 +370,11 @@ def test_first_calls_add_no_frame_to_tracebacks(record):
                 assert not [each for each in files if "fastprof" in each], files
         """
     )
-    assert not found.recordings
+    assert not recording.recordings
 
 
 def test_workers_of_a_data_loader_and_forks_record_nothing(record_steps):
-    found = record_steps(
+    recorded_steps = record_steps(
         """
         class Data(torch.utils.data.Dataset):
             def __init__(self):
@@ -394,12 +394,12 @@ def test_workers_of_a_data_loader_and_forks_record_nothing(record_steps):
         """,
         code=3,
     )
-    assert found.report["steps"] == 5
-    assert not any(each["recordings"] for each in found.reports[1:])
+    assert recorded_steps.report["steps"] == 5
+    assert not any(report["recordings"] for report in recorded_steps.reports[1:])
 
 
 def test_a_program_without_steps_is_recorded_by_time(record):
-    found = record(
+    recording = record(
         """
         import time, torch
         end = time.monotonic() + 60
@@ -417,12 +417,12 @@ def test_a_program_without_steps_is_recorded_by_time(record):
         after=0.1,
         seconds=0.2,
     )
-    assert found.report["steps"] == 0 and found.steps == ["ProfilerStep#0"]
-    assert found.counts[0]["aten::mm"] > 3
+    assert recording.report["steps"] == 0 and recording.steps == ["ProfilerStep#0"]
+    assert recording.counts[0]["aten::mm"] > 3
 
 
 def test_a_signal_records_now_and_again(record_steps):
-    found = record_steps(
+    recorded_steps = record_steps(
         """
         for i in range(30):
             step()
@@ -432,12 +432,14 @@ def test_a_signal_records_now_and_again(record_steps):
         after=1e6,
     )
     # Steps between the recordings are not counted.
-    assert [(each["first"], each["n_steps"]) for each in found.recordings] == [(12, 2), (16, 2)]
-    assert len({each["path"] for each in found.recordings}) == 2
+    assert [
+        (recording["first"], recording["n_steps"]) for recording in recorded_steps.recordings
+    ] == [(12, 2), (16, 2)]
+    assert len({recording["path"] for recording in recorded_steps.recordings}) == 2
 
 
 def test_a_running_profiler_is_reported_and_left_alone(record_steps):
-    found = record_steps(
+    recorded_steps = record_steps(
         """
         with torch.profiler.profile() as profile:
             for i in range(9):
@@ -445,11 +447,11 @@ def test_a_running_profiler_is_reported_and_left_alone(record_steps):
         assert len(profile.events()) > 100
         """
     )
-    assert not found.recordings and "already active" in found.report["problem"]
+    assert not recorded_steps.recordings and "already active" in recorded_steps.report["problem"]
 
 
 def test_nothing_is_left_behind_in_the_model(record):
-    found = record(
+    recording = record(
         TRAINING
         + """
 hooks = [h for m in net.modules() for h in (*m._forward_hooks, *m._forward_pre_hooks)]
@@ -458,8 +460,8 @@ assert torch.nn.Module.__call__ is torch.nn.Module._wrapped_call_impl
 torch.save(net, "/dev/null")
 """
     )
-    assert found.recordings
-    assert os.path.isfile(found.recordings[0]["path"])
+    assert recording.recordings
+    assert os.path.isfile(recording.recordings[0]["path"])
 
 
 def test_an_evaluation_before_training_is_not_recorded(record):
@@ -481,15 +483,15 @@ def test_an_evaluation_before_training_is_not_recorded(record):
             optimizer.step()
         """
     for n_calls, made in ((4, "late"), (20, "late"), (20, "early")):
-        found = record(source, str(n_calls), made)
-        assert (found.report["steps"], found.report["by"]) == (5, "optimizer")
-        assert [(each["first"], each["n_steps"]) for each in found.recordings] == [(3, 2)]
-        assert found.counts[0]["Optimizer.step#SGD.step"] == 2
-        found.remove()
+        recording = record(source, str(n_calls), made)
+        assert (recording.report["steps"], recording.report["by"]) == (5, "optimizer")
+        assert [(each["first"], each["n_steps"]) for each in recording.recordings] == [(3, 2)]
+        assert recording.counts[0]["Optimizer.step#SGD.step"] == 2
+        recording.remove()
 
 
 def test_a_compiled_step_of_an_optimizer_compiles_nothing_of_fastprof(record_steps):
-    found = record_steps(
+    recorded_steps = record_steps(
         """
         import torch._dynamo.utils
         step = torch.compile(optimizer.step, backend="eager")
@@ -501,11 +503,11 @@ def test_a_compiled_step_of_an_optimizer_compiles_nothing_of_fastprof(record_ste
                 assert frames["ok"] == frames["total"] < 10, frames
         """
     )
-    assert found.report["steps"] == 5 and found.recordings
+    assert recorded_steps.report["steps"] == 5 and recorded_steps.recordings
 
 
 def test_a_request_waits_for_a_long_step(record_steps):
-    found = record_steps(
+    recorded_steps = record_steps(
         """
         for i in range(4):
             net(torch.randn(4, 8)).sum().backward()
@@ -514,5 +516,7 @@ def test_a_request_waits_for_a_long_step(record_steps):
         """,
         after=0.1,
     )
-    assert [(each["first"], each["n_steps"]) for each in found.recordings] == [(2, 2)]
-    assert found.counts[0]["Optimizer.step#SGD.step"] == 2
+    assert [
+        (recording["first"], recording["n_steps"]) for recording in recorded_steps.recordings
+    ] == [(2, 2)]
+    assert recorded_steps.counts[0]["Optimizer.step#SGD.step"] == 2

@@ -9,7 +9,7 @@ pytest.importorskip("nvtx", reason="nvtx is not installed: pip install nvtx")
 
 
 def test_the_signal_handler_of_the_program_is_left_alone(record_steps):
-    found = record_steps(
+    recorded_steps = record_steps(
         """
         seen = []
         signal.signal(signal.SIGUSR2, lambda *_: seen.append(1))
@@ -23,11 +23,11 @@ def test_the_signal_handler_of_the_program_is_left_alone(record_steps):
         after=0.1,
         seconds=0.1,
     )
-    assert found.recordings[0]["n_steps"] >= 1
+    assert recorded_steps.recordings[0]["n_steps"] >= 1
 
 
 def test_a_profiler_of_the_program_ends_the_recording(record_steps):
-    found = record_steps(
+    recorded_steps = record_steps(
         """
         for i in range(4):
             step()
@@ -40,9 +40,11 @@ def test_a_profiler_of_the_program_ends_the_recording(record_steps):
         assert "fastprof" not in repr(torch.profiler.profile.__init__)
         """
     )
-    assert [(each["first"], each["n_steps"]) for each in found.recordings] == [(3, 1)]
-    assert found.report["problem"] is None
-    (note,) = found.report["notes"]
+    assert [
+        (recording["first"], recording["n_steps"]) for recording in recorded_steps.recordings
+    ] == [(3, 1)]
+    assert recorded_steps.report["problem"] is None
+    (note,) = recorded_steps.report["notes"]
     assert "recorded 1 of 2 steps: in step 4 the program starts a profiler of torch itself" in note
 
 
@@ -51,7 +53,7 @@ STARTS = "in step {} the program starts a profiler of torch itself"
 
 @pytest.mark.parametrize("wait", range(6))
 def test_a_profiler_with_a_schedule_keeps_all_its_events(record_steps, wait):
-    found = record_steps(
+    recorded_steps = record_steps(
         f"""
 schedule = torch.profiler.schedule(wait={wait}, warmup=1, active=2, repeat=1)
 with torch.profiler.profile(schedule=schedule) as profile:
@@ -62,16 +64,23 @@ names = [each.name for each in profile.events()]
 assert names.count("aten::addmm") == 2
         """
     )
-    said = " ".join([found.report["problem"] or "", *found.report["notes"]])
+    said = " ".join([recorded_steps.report["problem"] or "", *recorded_steps.report["notes"]])
     # Recorded are steps 3 and 4, after step 2 that warms up; theirs warms up in step `wait`.
     assert ("already active in step 2" in said) == (wait < 2)
     assert (STARTS.format(wait) in said) == (2 <= wait < 5)
-    assert [each["n_steps"] for each in found.recordings] == [[], [], [0], [0], [1], [2]][wait]
+    assert [recording["n_steps"] for recording in recorded_steps.recordings] == [
+        [],
+        [],
+        [0],
+        [0],
+        [1],
+        [2],
+    ][wait]
 
 
 @pytest.mark.parametrize("kind", ["torch.profiler.profile", "torch.autograd.profiler.profile"])
 def test_a_profiler_that_was_made_before_the_recording(record_steps, kind):
-    found = record_steps(
+    recorded_steps = record_steps(
         f"""
 profile = {kind}()
 for i in range(4):
@@ -82,13 +91,13 @@ events = getattr(profile, "function_events", None) or profile.events()
 assert "aten::addmm" in [each.name for each in events]
         """
     )
-    assert found.report["problem"] is None
-    assert STARTS.format(4) in found.report["notes"][0]
+    assert recorded_steps.report["problem"] is None
+    assert STARTS.format(4) in recorded_steps.report["notes"][0]
 
 
 @pytest.mark.parametrize("is_main", [True, False], ids=["main thread", "other thread"])
 def test_a_profiler_of_another_thread_than_the_recorded_one(record_steps, is_main):
-    found = record_steps(
+    recorded_steps = record_steps(
         f"""
 def train():
     for i in range(100):
@@ -112,9 +121,9 @@ assert "aten::mm" in names[0]
         """,
         last=100,
     )
-    assert found.report["problem"] is None
-    assert "the program starts a profiler of torch itself" in found.report["notes"][0]
-    assert 1 <= found.recordings[0]["n_steps"] < 90
+    assert recorded_steps.report["problem"] is None
+    assert "the program starts a profiler of torch itself" in recorded_steps.report["notes"][0]
+    assert 1 <= recorded_steps.recordings[0]["n_steps"] < 90
 
 
 LEFT_THREAD = """
@@ -142,12 +151,12 @@ def test_a_program_that_ends_while_a_thread_of_it_is_recorded(record_steps, paus
     is_exit = end == "exit"
     ends = "raise SystemExit(3)" if is_exit else f"os.kill(os.getpid(), signal.{end})"
     source = f"pause = {pause}" + LEFT_THREAD + ends
-    found = record_steps(source, code=3 if is_exit else -15, last=9)
-    assert found.report["is_over"] and found.report["problem"] is None
-    (recording,) = found.recordings
+    recorded_steps = record_steps(source, code=3 if is_exit else -15, last=9)
+    assert recorded_steps.report["is_over"] and recorded_steps.report["problem"] is None
+    (recording,) = recorded_steps.recordings
     assert (recording["n_steps"], recording["path"] is not None) == (n_steps, n_steps > 0)
     lost = "the thread that was recorded ended no step before the program ended"
-    assert any(lost in note for note in found.report["notes"]) == (n_steps == 0)
+    assert any(lost in note for note in recorded_steps.report["notes"]) == (n_steps == 0)
 
 
 def test_the_handlers_of_signals_are_put_back_when_a_thread_was_recorded(record_steps):
@@ -156,7 +165,7 @@ def test_the_handlers_of_signals_are_put_back_when_a_thread_was_recorded(record_
 
 
 def test_a_capture_of_the_program_is_annotated(record, tmp_path):
-    found = record(
+    recording = record(
         """
         import sys, torch, fastprof
         fastprof.init()
@@ -175,7 +184,7 @@ def test_a_capture_of_the_program_is_annotated(record, tmp_path):
     )
     text = (tmp_path / "own.json").read_text()
     assert "'op': 'linear'" in text and "ProfilerStep#0" in text
-    assert [(each["first"], each["n_steps"]) for each in found.recordings] == [(3, 1)]
+    assert [(each["first"], each["n_steps"]) for each in recording.recordings] == [(3, 1)]
 
 
 SERVER = """
@@ -189,7 +198,7 @@ def serve(n):
 
 
 def test_threads_that_call_a_model_are_recorded_from_one_of_them(record):
-    found = record(
+    recording = record(
         SERVER
         + """
 together = threading.Barrier(4)
@@ -202,13 +211,13 @@ for each in threads: each.start()
 for each in threads: each.join()
         """
     )
-    assert found.report["problem"] is None
-    assert [each["n_steps"] for each in found.recordings] == [2]
-    assert found.counts[0]["layer:0"] == 2
+    assert recording.report["problem"] is None
+    assert [each["n_steps"] for each in recording.recordings] == [2]
+    assert recording.counts[0]["layer:0"] == 2
 
 
 def test_a_thread_for_each_request_is_reported(record):
-    found = record(
+    recording = record(
         SERVER
         + """
 for _ in range(20):
@@ -218,8 +227,8 @@ for _ in range(20):
 serve(1)
         """
     )
-    assert not found.recordings
-    assert "the thread whose steps were recorded has ended" in found.report["problem"]
+    assert not recording.recordings
+    assert "the thread whose steps were recorded has ended" in recording.report["problem"]
 
 
 RANK = """
@@ -240,7 +249,7 @@ def work(rank):
 
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="no torch.distributed")
 def test_ranks_without_a_launcher_have_their_own_numbers(record, tmp_path):
-    found = record(
+    recording = record(
         RANK
         + """
 import atexit, os
@@ -251,6 +260,11 @@ if children[0]:
         """,
         tmp_path / "store",
     )
-    assert sorted((each["rank"], each["world"]) for each in found.reports) == [(0, 2), (1, 2)]
-    names = sorted(os.path.basename(each["recordings"][0]["path"]) for each in found.reports)
+    assert sorted((report["rank"], report["world"]) for report in recording.reports) == [
+        (0, 2),
+        (1, 2),
+    ]
+    names = sorted(
+        os.path.basename(report["recordings"][0]["path"]) for report in recording.reports
+    )
     assert names[0].endswith(".rank0.json") or names[1].endswith(".rank0.json")

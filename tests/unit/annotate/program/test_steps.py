@@ -34,13 +34,13 @@ GRID = [(1, 2), (1, 4), (2, 3), (2, 6), (3, 4), (5, 8)]
 
 @pytest.mark.parametrize(("first", "last"), GRID if IS_FULL else GRID[:2] + GRID[3:4])
 def test_exactly_the_steps_asked_for_are_recorded(record, first, last):
-    found = record(STATES, first=first, last=last)
+    recording = record(STATES, first=first, last=last)
     n_steps = last - first
-    assert [(each["first"], each["n_steps"]) for each in found.recordings] == [(first, n_steps)]
-    assert found.steps == [f"ProfilerStep#{step}" for step in range(first, last)]
-    assert found.counts[0]["Optimizer.step#SGD.step"] == n_steps
-    assert found.counts[0]["aten::addmm"] == n_steps
-    states = [line.split()[:2] for line in found.done.stdout.splitlines()]
+    assert [(each["first"], each["n_steps"]) for each in recording.recordings] == [(first, n_steps)]
+    assert recording.steps == [f"ProfilerStep#{step}" for step in range(first, last)]
+    assert recording.counts[0]["Optimizer.step#SGD.step"] == n_steps
+    assert recording.counts[0]["aten::addmm"] == n_steps
+    states = [line.split()[:2] for line in recording.done.stdout.splitlines()]
     assert [step for step, state in states if state == "RECORD"][:n_steps] == [
         str(step) for step in range(first, last)
     ]
@@ -49,7 +49,7 @@ def test_exactly_the_steps_asked_for_are_recorded(record, first, last):
 
 
 def test_calls_are_recorded_from_the_step_asked_for(record):
-    found = record(
+    recording = record(
         """
         import torch
         net = torch.nn.Sequential(torch.nn.Linear(8, 8)).eval()
@@ -60,8 +60,8 @@ def test_calls_are_recorded_from_the_step_asked_for(record):
         first=2,
         last=5,
     )
-    assert found.steps == ["ProfilerStep#2", "ProfilerStep#3", "ProfilerStep#4"]
-    assert found.counts[0]["aten::addmm"] == 3
+    assert recording.steps == ["ProfilerStep#2", "ProfilerStep#3", "ProfilerStep#4"]
+    assert recording.counts[0]["aten::addmm"] == 3
 
 
 LEFT = """
@@ -104,7 +104,7 @@ assert threading.active_count() == 1
 
 
 def test_nothing_is_left_after_the_last_recorded_step(record):
-    assert [each["n_steps"] for each in record(LEFT).recordings] == [2]
+    assert [recording["n_steps"] for recording in record(LEFT).recordings] == [2]
 
 
 def test_nothing_is_left_though_picklers_were_defined_meanwhile(record):
@@ -118,8 +118,8 @@ def test_nothing_is_left_though_picklers_were_defined_meanwhile(record):
         own = vars(Own)["reducer_override"]
 """
     source = LEFT.replace("for i in range(9):\n", f"for i in range(9):{define}")
-    found = record(source + "assert vars(Own)['reducer_override'] is not own")
-    assert [each["n_steps"] for each in found.recordings] == [2]
+    recording = record(source + "assert vars(Own)['reducer_override'] is not own")
+    assert [each["n_steps"] for each in recording.recordings] == [2]
 
 
 COUNTED = """
@@ -185,7 +185,7 @@ def test_a_module_whose_calls_are_counted_is_as_without_us(tmp_path):
 
 
 def test_compiled_code_is_not_compiled_again_after_the_recording(record):
-    found = record(
+    recording = record(
         """
         import torch
         import torch.nn.functional as F
@@ -206,7 +206,7 @@ def test_compiled_code_is_not_compiled_again_after_the_recording(record):
         assert frames["ok"] == frames["total"] == 1, frames
         """
     )
-    assert found.recordings
+    assert recording.recordings
 
 
 def test_a_program_that_annotates_itself_stays_annotated(record):
@@ -239,17 +239,19 @@ IGNORED = pytest.mark.skipif(
 @pytest.mark.parametrize("name", ["SIGTERM", pytest.param("SIGHUP", marks=IGNORED)])
 def test_a_signal_that_ends_the_program_keeps_the_recording(record_steps, name):
     ending = f"os.kill(os.getpid(), signal.{name})"
-    found = record_steps(ENDED.format(ending=ending), code=-getattr(signal, name), last=20)
-    assert [(each["first"], each["n_steps"]) for each in found.recordings] == [(3, 4)]
-    assert found.counts[0]["aten::addmm"] == 4 and found.report["is_over"]
-    assert not found.done.stderr
+    recorded_steps = record_steps(ENDED.format(ending=ending), code=-getattr(signal, name), last=20)
+    assert [
+        (recording["first"], recording["n_steps"]) for recording in recorded_steps.recordings
+    ] == [(3, 4)]
+    assert recorded_steps.counts[0]["aten::addmm"] == 4 and recorded_steps.report["is_over"]
+    assert not recorded_steps.done.stderr
 
 
 def test_an_interrupted_program_keeps_the_recording(record_steps):
     ending = "os.kill(os.getpid(), signal.SIGINT)"
-    found = record_steps(ENDED.format(ending=ending), code=-signal.SIGINT, last=20)
-    assert [each["n_steps"] for each in found.recordings] == [4]
-    assert found.done.stderr.splitlines()[-1] == "KeyboardInterrupt"
+    recorded_steps = record_steps(ENDED.format(ending=ending), code=-signal.SIGINT, last=20)
+    assert [recording["n_steps"] for recording in recorded_steps.recordings] == [4]
+    assert recorded_steps.done.stderr.splitlines()[-1] == "KeyboardInterrupt"
 
 
 INTERRUPTED = """
@@ -275,13 +277,13 @@ assert signal.getsignal(signal.SIGALRM) is late
 @pytest.mark.parametrize(("name", "error"), [("SIGINT", "KeyboardInterrupt"), ("SIGALRM", "Late")])
 def test_a_signal_while_a_trace_is_saved_reaches_the_program_afterwards(record_steps, name, error):
     """Also by the program's own handler, whose errors reach it."""
-    found = record_steps(INTERRUPTED.format(name=name))
-    assert found.done.stdout == f"{error} in step 4\n"
-    assert [each["n_steps"] for each in found.recordings] == [2]
+    recorded_steps = record_steps(INTERRUPTED.format(name=name))
+    assert recorded_steps.done.stdout == f"{error} in step 4\n"
+    assert [recording["n_steps"] for recording in recorded_steps.recordings] == [2]
 
 
 def test_a_recording_stops_at_its_limit_of_memory(record_steps):
-    found = record_steps(
+    recorded_steps = record_steps(
         """
         kept = []
         for i in range(12):
@@ -291,16 +293,16 @@ def test_a_recording_stops_at_its_limit_of_memory(record_steps):
         last=11,
         max_memory=14 << 20,
     )
-    (recording,) = found.recordings
+    (recording,) = recorded_steps.recordings
     assert 2 <= recording["n_steps"] <= 5 and recording["is_stopped"]
-    assert found.counts[0]["aten::addmm"] == recording["n_steps"]
-    (note,) = found.report["notes"]
+    assert recorded_steps.counts[0]["aten::addmm"] == recording["n_steps"]
+    (note,) = recorded_steps.report["notes"]
     assert note.startswith(f"recorded {recording['n_steps']} of 8 steps: the process has grown by")
 
 
 def test_a_process_that_leaves_early_is_told_apart(record):
-    found = record("import os, torch\nos._exit(0)\n")
-    assert not found.report["is_over"] and os.path.isdir(os.path.dirname(__file__))
+    recording = record("import os, torch\nos._exit(0)\n")
+    assert not recording.report["is_over"] and os.path.isdir(os.path.dirname(__file__))
 
 
 class Object:
@@ -319,7 +321,7 @@ def test_steps_counted_in_c_are_those_counted_in_python(n_objects):
     objects = [Object() for _ in range(n_objects)]
     calls = [generator.choice(objects) for _ in range(500)]
     alone = RepeatedCall(lambda: None)
-    expected = sum(alone.called(each) for each in calls)
+    expected = sum(alone.called(call) for call in calls)
     ends, n_ended, told = [], 0, []
     countdown, repeated = Countdown(ends.append), RepeatedCall(lambda: None)
 
@@ -332,7 +334,7 @@ def test_steps_counted_in_c_are_those_counted_in_python(n_objects):
         countdown.start(*repeated.calls, generator.randrange(9), far)
 
     function = Around(lambda each: each, "a:b", None, ended, set_eval_frame, countdown)
-    assert all(function(each) is each for each in calls)
+    assert all(function(call) is call for call in calls)
     n_steps, n_calls = countdown.stop()
     repeated.counted(n_calls)
     assert n_ended + n_steps == expected

@@ -139,7 +139,7 @@ def test_options_that_contradict_each_other(words, expected, tmp_path, monkeypat
 
 
 def spans(recorded):
-    return [(each["first"], each["n_steps"]) for each in recorded.recordings]
+    return [(recording["first"], recording["n_steps"]) for recording in recorded.recordings]
 
 
 def test_the_steps_after_a_slow_one_are_recorded(record):
@@ -160,7 +160,7 @@ def test_the_steps_after_a_slow_one_are_recorded(record):
 def test_several_slow_steps_are_recorded(record):
     recorded = record(SLOW, "50", "16,24,32,40", when=WHEN, times=3, **DEFAULT)
     assert spans(recorded) == [(18, 3), (26, 3), (34, 3)]
-    assert [each["cause"]["step"] for each in recorded.recordings] == [16, 24, 32]
+    assert [recording["cause"]["step"] for recording in recorded.recordings] == [16, 24, 32]
     assert len(recorded.report["step_lengths"]["ns"]) == 37
     lengths = recorded.report["step_lengths"]["ns"]
     assert [step for step, length in enumerate(lengths) if length > 5e8] == [16, 24, 32]
@@ -478,6 +478,6 @@ sys.exit(max(each.wait() for each in started))
     assert done.returncode == 0, done.stderr
     assert re.match(r"fastprof: rank 1: step 20 took .*: recorded steps 22 to 24\n", done.stderr)
     (folder,) = tmp_path.glob("fastprof-runs/*")
-    assert [each.name for each in folder.glob("trace*")] == ["trace.rank1.json.gz"]
+    assert [path.name for path in folder.glob("trace*")] == ["trace.rank1.json.gz"]
     page = (folder / "report.html").read_text()
     assert "Length of steps of rank 0" in page and "Length of steps of rank 1" in page

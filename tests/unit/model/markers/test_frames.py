@@ -133,9 +133,9 @@ def test_globs_say_which_files_are_the_users(mine, line):
         "/x/train.py:62", f"{SITE}/torch/nn/parallel/distributed.py:5",
         f"{SITE}/torchvision/models/resnet.py:89",
     )  # fmt: skip
-    trace, found, library_line = shown(*frames, mine=mine)
+    trace, result, library_line = shown(*frames, mine=mine)
     assert (trace, library_line) == (frames, frames[2])
-    assert found == (None if line is None else frames[line])
+    assert result == (None if line is None else frames[line])
 
 
 def test_what_the_user_calls_theirs_is_not_cut_off():

@@ -66,10 +66,10 @@ def test_argument_marker_without_arguments_has_them_all():
     ],
 )
 def test_argument_of_each_type_is_read(text, value):
-    found = argument(text)
-    assert found == value
-    assert type(found) is type(value)
-    hash(found)
+    result = argument(text)
+    assert result == value
+    assert type(result) is type(value)
+    hash(result)
 
 
 def test_nan_argument_is_a_float():
@@ -456,9 +456,9 @@ def test_a_recorded_collective_is_a_call_of_c10d_with_its_sizes():
 def test_split_sizes_are_the_rows_of_each_rank():
     even, cut = {"In split size": "[]"}, {"In split size": "[1, 2, ...]"}
     told = {"In split size": "[3, 0, 5]", "Out split size": "[1, 1, 1]"}
-    found = [recorded(**sizes).collective for sizes in (told, even, cut)]
-    assert [each.given_rows for each in found] == [(3, 0, 5), (), ()]
-    assert found[0].got_rows == (1, 1, 1)
+    collectives = [recorded(**sizes).collective for sizes in (told, even, cut)]
+    assert [collective.given_rows for collective in collectives] == [(3, 0, 5), (), ()]
+    assert collectives[0].got_rows == (1, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -481,7 +481,7 @@ def test_what_a_recorded_collective_gives_and_gets_stands_where_c10d_has_it(name
 
     call = recorded(**{"Collective name": name, "Out msg nelems": 48}).call
     assert (call.mod, call.op) == ("c10d", op)
-    assert tuple(counts(each.value) for each in call.args if not each.name) == values
+    assert tuple(counts(arg.value) for arg in call.args if not arg.name) == values
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ def test_every_attention_operator_that_the_cpu_runs_has_a_cost(mask: str | None)
     def step() -> None:
         attend(query, key, value, given).sum().backward()
 
-    calls = [each for each in recorded(aten_calls, step) if "attention" in each.op]
+    calls = [call for call in recorded(aten_calls, step) if "attention" in call.op]
     assert len(calls) == 2  # forward and backward
     counted = 2 * (2 * 4 * 3 * 5) * 32
     assert [cost(call).flops for call in calls] == [counted, counted // 2 * 5]
@@ -183,7 +183,7 @@ def test_a_whole_layer_counts_the_products_of_its_steps() -> None:
     x = torch.randn(2, 5, 16)
     with torch.no_grad():
         calls = recorded(aten_calls, lambda: layer(x, x, x))
-    (call,) = (each for each in calls if each.op == "_native_multi_head_attention")
+    (call,) = (call for call in calls if call.op == "_native_multi_head_attention")
     with FlopCounterMode(display=False) as counted:
         layer(x.requires_grad_(), x, x)  # not the inference path
     assert cost(call).flops == counted.get_total_flops()

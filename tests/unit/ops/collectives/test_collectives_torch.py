@@ -47,7 +47,7 @@ def test_every_collective_of_torch_has_a_cost_with_types_and_with_sizes_alone(sc
     if schema.name in NO_COLLECTIVES:
         return
     space, _, op = schema.name.partition("::")
-    values = [VALUES.get(str(each.type), UNKNOWN) for each in schema.arguments]
+    values = [VALUES.get(str(argument.type), UNKNOWN) for argument in schema.arguments]
     done = work(Call(space, op, tuple(Arg("", value) for value in values)), "fprop")
     assert done is not None
     assert None not in (done.cost.flops, done.cost.bytes)

@@ -15,13 +15,13 @@ from fastprof.ops.collectives.messages import (
 
 
 def record(name: str, given: int, got: int, dtype: str = "Float", ranks: int = 4) -> Collective:
-    found = recorded(
+    result = recorded(
         f'"Collective name":"{name}","dtype":"{dtype}","In msg nelems":{given},'
         f'"Out msg nelems":{got},"Group size":{ranks},"Process Group Name":"7",'
         '"Process Group Description":"mesh_tp"'
     )
-    assert found is not None
-    return found
+    assert result is not None
+    return result
 
 
 # Of 4 ranks, elements of 4 bytes: name, elements, kind, size, bus bytes.
@@ -44,16 +44,16 @@ RECORDS: list[tuple[str, int, int, str, int | None, float | None]] = [
 
 @pytest.mark.parametrize("name, given, got, kind, size, bus", RECORDS)
 def test_sizes_of_records_are_those_of_nccls_tests(name, given, got, kind, size, bus):
-    found = recorded_message(record(name, given, got))
-    assert (found.kind, found.size, found.bus) == (kind, size, bus)
-    assert (found.ranks, found.group, found.dtype) == (4, "7 mesh_tp", "fp32")
+    result = recorded_message(record(name, given, got))
+    assert (result.kind, result.size, result.bus) == (kind, size, bus)
+    assert (result.ranks, result.group, result.dtype) == (4, "7 mesh_tp", "fp32")
 
 
 def test_a_record_without_sizes_or_type_has_no_size():
     assert recorded_message(record("allreduce", 12, 12, "Undefined")).size is None
-    found = recorded('"Collective name":"allreduce","dtype":"Float"')
-    assert found == Collective("allreduce", None, None, "float", None, None)
-    assert recorded_message(found) == Message("all_reduce", dtype="fp32")
+    result = recorded('"Collective name":"allreduce","dtype":"Float"')
+    assert result == Collective("allreduce", None, None, "float", None, None)
+    assert recorded_message(result) == Message("all_reduce", dtype="fp32")
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_a_record_without_sizes_or_type_has_no_size():
     ],
 )
 def test_a_group_has_its_name_and_its_description(pairs, group):
-    found = recorded(f'"Collective name":"allreduce",{pairs}')
-    assert found.group == group
+    result = recorded(f'"Collective name":"allreduce",{pairs}')
+    assert result.group == group
 
 
 @pytest.mark.parametrize("pairs", ["", "[", '"Collective name":3', '"dtype":"Float"'])
@@ -144,8 +144,8 @@ def test_other_calls_have_no_message(name):
 def test_types_that_emit_nvtx_does_not_record_are_those_of_the_kernel(kernel, size):
     """Kernels that only move data are named int8_t for all types."""
     untyped = call("c10d::allreduce_", (Tensor((3,)),))
-    found = call_message(untyped, kernel)
-    assert found.size == size
+    result = call_message(untyped, kernel)
+    assert result.size == size
 
 
 def test_a_kernel_names_its_collective():

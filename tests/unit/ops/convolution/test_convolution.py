@@ -406,9 +406,9 @@ def test_gradients_are_told_apart_by_the_names_of_their_kernels():
 )
 def test_the_mask_says_which_gradients_are_computed(mask, roles):
     call = aten("convolution_backward", Y, X, W, (6,), *STEPS, False, (0, 0), 2, mask)
-    found = parts(call)
-    assert [part.role for part in found] == roles
-    assert not any(part.optional for part in found)
+    result = parts(call)
+    assert [part.role for part in result] == roles
+    assert not any(part.optional for part in result)
 
 
 def test_no_gradient_at_all_costs_nothing():
@@ -473,9 +473,9 @@ def with_result(call: Call, *shape: int) -> Call:
 
 def test_the_result_tells_the_output_where_stride_and_padding_are_unknown():
     silent = sizes("conv2d", X.shape, (6, 4, 3, 3), (), (), (), (), ())
-    found = only(with_result(silent, 2, 6, 4, 4))
-    assert found.cost.flops == FLOPS1
-    assert found.params.startswith("N=2,C=4,H=8,W=8,K=6,P=4,Q=4,R=3,S=3,ph=na,pw=na,U=na")
+    result = only(with_result(silent, 2, 6, 4, 4))
+    assert result.cost.flops == FLOPS1
+    assert result.params.startswith("N=2,C=4,H=8,W=8,K=6,P=4,Q=4,R=3,S=3,ph=na,pw=na,U=na")
     typed = aten("conv2d", X, W1, None, *[UNKNOWN] * 4)
     # 4 positions of 3 elements cover all 8 of the image, 2 of 3 at most 6.
     assert only(with_result(typed, 2, 6, 4, 4)).cost.bytes == MOVED1
@@ -553,8 +553,8 @@ def test_backward_tells_a_transposed_convolution_by_all_its_sizes(
     gradient, x, weight, flops, exact
 ):
     done = work(sizes("convolution_backward", gradient, x, weight, *[()] * 8), "fprop")
-    found = [(part.cost.flops, part.cost.exact) for part in done.parts[:2]] if done else []
-    assert found == ([] if flops is None else [(flops, exact)] * 2)
+    result = [(part.cost.flops, part.cost.exact) for part in done.parts[:2]] if done else []
+    assert result == ([] if flops is None else [(flops, exact)] * 2)
 
 
 def test_reason_for_no_tensor_cores_names_the_channels_of_a_group():

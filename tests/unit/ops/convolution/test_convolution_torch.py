@@ -119,7 +119,7 @@ def flops(call: Call, direction: str = "fprop") -> dict[str, int]:
 
 
 def only_call(calls: list[Call], *names: str) -> Call:
-    (call,) = (each for each in calls if each.op in names)
+    (call,) = (call for call in calls if call.op in names)
     return call
 
 
@@ -177,12 +177,12 @@ def test_sizes_and_bytes_of_the_output_are_those_of_torch(seed: int) -> None:
     assert done is not None
     output = case()
     spatial = ("Z", "P", "Q")[3 - (case.weight.dim() - 2) :]
-    fields = dict(each.split("=") for each in done.parts[0].params.split(",") if "=" in each)
+    fields = dict(part.split("=") for part in done.parts[0].params.split(",") if "=" in part)
     assert tuple(int(fields[key]) for key in spatial) == tuple(
         output.shape[2 - case.weight.dim() :]
     )
     tensors = [case.weight, output, *([] if case.bias is None else [case.bias])]
-    expected = 4 * (elements_met(case) + sum(each.numel() for each in tensors))
+    expected = 4 * (elements_met(case) + sum(tensor.numel() for tensor in tensors))
     assert done.parts[0].cost.bytes == expected
 
 
@@ -343,17 +343,17 @@ def test_arguments_stand_where_the_schema_of_torch_has_them(schema: Any) -> None
     values = [sample.value(argument, name) for argument in schema.arguments]
     names = [argument.name for argument in schema.arguments]
     call = Call("aten", name, tuple(Arg("", value) for value in values))
-    found = flops(call)
+    result = flops(call)
     expected = 2 * products_of(name, sample)
     mask = dict(zip(names, values, strict=True)).get("output_mask", (True, True, True))
     if "backward" not in name:
-        assert found["main"] == expected
+        assert result["main"] == expected
     else:
-        assert {role: count for role, count in found.items() if role != "bias"} == {
+        assert {role: count for role, count in result.items() if role != "bias"} == {
             "dgrad": expected,
             "wgrad": expected,
         }
-        assert ("bias" in found) == (len(mask) == 3)
+        assert ("bias" in result) == (len(mask) == 3)
     assert work(call, "fprop").cost.bytes is not None  # strides and padding were understood
 
 
@@ -399,5 +399,5 @@ def test_operators_below_conv2d_cost_what_it_does_by_both_doors(name: str) -> No
     inner = [call for call in recorded(aten_calls, function) if find(call) and has_model(call)]
     positions = sample.x if transposed else function().shape
     expected = 2 * positions[0] * prod(positions[2:]) * prod(sample.weight)
-    found = {call.op: flops(call)["main"] for call in (*outer, *inner)}
-    assert found and set(found.values()) == {expected}
+    result = {call.op: flops(call)["main"] for call in (*outer, *inner)}
+    assert result and set(result.values()) == {expected}

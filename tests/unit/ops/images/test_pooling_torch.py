@@ -26,12 +26,12 @@ def x(dimensions: int = 2, dtype: Any = torch.float32) -> Any:
 
 def windows() -> list[tuple[int, int, int, int, bool]]:
     """Kernel, stride, padding, dilation and ceil_mode that fit an image."""
-    found = []
+    result = []
     for _ in range(12):
         kernel = random.randint(1, 3)
         padding, dilation = random.randint(0, kernel // 2), random.randint(1, 2)
-        found.append((kernel, random.randint(1, 4), padding, dilation, random.random() < 0.5))
-    return found
+        result.append((kernel, random.randint(1, 4), padding, dilation, random.random() < 0.5))
+    return result
 
 
 POOLS = [
@@ -202,13 +202,13 @@ CASES = [case[:2] for case in BYTES] + OTHERS
 def test_bytes_are_those_of_what_goes_in_and_out(case: tuple[str, Any, Any]) -> None:
     name, args, besides = case
     done = ran(name, *args)
-    found = cost(done.call)
+    result = cost(done.call)
     if besides is None:
-        assert found.bytes is None
+        assert result.bytes is None
     elif besides == "x":
-        assert found.bytes == done.written
+        assert result.bytes == done.written
     else:
-        assert found.bytes == done.read + done.written + besides
+        assert result.bytes == done.read + done.written + besides
 
 
 def steps() -> dict[str, Any]:
@@ -260,9 +260,9 @@ def test_random_numbers_of_python_have_a_cost() -> None:
 
 def test_gradients_of_an_affine_grid_count_what_torch_counts() -> None:
     theta, size = torch.rand(2, 2, 3, requires_grad=True), [2, 3, 4, 5]
-    found = functional.affine_grid(theta, size, align_corners=False)
+    result = functional.affine_grid(theta, size, align_corners=False)
     with FlopCounterMode(display=False) as backward:
-        found.sum().backward()
+        result.sum().backward()
     (call,) = recorded(
         python_calls, lambda: functional.affine_grid(theta, size, align_corners=False)
     )

@@ -43,8 +43,8 @@ def test_every_call_has_a_cost(case: str) -> None:
     with aten_calls() as operators:
         CASES[case](weight).sum().backward()
     functions = recorded(python_calls, lambda: CASES[case](weight))
-    calls = [each for each in (*operators, *functions) if "embedding" in each.op]
-    calls += [each for each in functions if each.op == "one_hot"]
+    calls = [call for call in (*operators, *functions) if "embedding" in call.op]
+    calls += [function for function in functions if function.op == "one_hot"]
     assert calls
     for call in calls:
         done = cost(call)
@@ -55,14 +55,14 @@ def test_every_call_has_a_cost(case: str) -> None:
 def test_both_doors_give_the_same(case: str) -> None:
     weight = table()
     (function,) = [
-        each
-        for each in recorded(python_calls, lambda: CASES[case](weight))
-        if each.op == "embedding_bag"
+        call
+        for call in recorded(python_calls, lambda: CASES[case](weight))
+        if call.op == "embedding_bag"
     ]
     (operator,) = [
-        each
-        for each in recorded(aten_calls, lambda: CASES[case](weight))
-        if each.op == "_embedding_bag"
+        call
+        for call in recorded(aten_calls, lambda: CASES[case](weight))
+        if call.op == "_embedding_bag"
     ]
     for direction in ("fprop", "bprop"):
         assert work(function, direction) == work(operator, direction)

@@ -178,8 +178,8 @@ def test_the_result_tells_how_many_a_mask_picks():
     assert cost(with_result(aten("index", X, (mask,)), "float32", 5)) == Cost(0, 24 + 2 * 20)
     selected = with_result(aten("masked_select", X, mask), "float32", 5)
     assert cost(selected) == Cost(0, WHOLE + 24 + 20)
-    found = with_result(aten("nonzero", mask), "int64", 5, 2)
-    assert cost(found) == Cost(24, 24 + 80)
+    result = with_result(aten("nonzero", mask), "int64", 5, 2)
+    assert cost(result) == Cost(24, 24 + 80)
 
 
 def test_what_combines_elements_and_is_not_known_makes_an_estimate():

@@ -328,8 +328,8 @@ ROWWISE = "fbgemm::split_embedding_codegen_lookup_rowwise_adagrad_function"
 
 
 def test_without_widths_a_state_of_one_element_a_row_tells_them():
-    found = cost(lookup(ROWWISE, UNKNOWN, UNKNOWN))
-    assert (found.flops, found.bytes, found.exact) == (96, READ + ROWS + OUTPUT, False)
+    result = cost(lookup(ROWWISE, UNKNOWN, UNKNOWN))
+    assert (result.flops, result.bytes, result.exact) == (96, READ + ROWS + OUTPUT, False)
 
 
 def test_without_widths_and_such_a_state_the_cost_is_unknown():
@@ -348,13 +348,13 @@ def test_the_output_tells_widths_and_type_if_it_has_as_many_bags():
 
 def test_tables_of_different_width_make_an_estimate():
     # Of widths 12 and 4; the number of indices per table is unknown.
-    found = cost(lookup(ROWWISE, 16, 12))
-    assert (found.flops, found.exact) == (96, False)
+    result = cost(lookup(ROWWISE, 16, 12))
+    assert (result.flops, result.exact) == (96, False)
 
 
 def test_weights_of_samples_are_read_and_multiplied():
-    found = cost(lookup(ROWWISE, per_sample=fp32(12)))
-    assert (found.flops, found.bytes) == (192, READ + 4 * 12 + ROWS + OUTPUT)
+    result = cost(lookup(ROWWISE, per_sample=fp32(12)))
+    assert (result.flops, result.bytes) == (192, READ + 4 * 12 + ROWS + OUTPUT)
 
 
 def test_no_more_rows_are_touched_than_there_are():
@@ -362,8 +362,7 @@ def test_no_more_rows_are_touched_than_there_are():
     many = replace(
         call,
         args=tuple(
-            replace(each, value=int64(1000)) if each.value == INDICES else each
-            for each in call.args
+            replace(arg, value=int64(1000)) if arg.value == INDICES else arg for arg in call.args
         ),
     )
     # All 100 rows of 8 halves and their state.
@@ -376,10 +375,10 @@ def test_the_types_of_a_list_that_a_trace_does_not_tell_leave_the_call_to_what_r
     untyped = replace(
         call,
         args=tuple(
-            replace(each, value=tuple(Tensor(one.shape) for one in each.value))
-            if isinstance(each.value, tuple) and WEIGHTS in each.value
-            else each
-            for each in call.args
+            replace(arg, value=tuple(Tensor(one.shape) for one in arg.value))
+            if isinstance(arg.value, tuple) and WEIGHTS in arg.value
+            else arg
+            for arg in call.args
         ),
     )
     assert why_unknown(untyped, "fprop") == "the type of the tables is not in the capture"
@@ -409,9 +408,9 @@ def test_the_types_of_a_list_that_a_trace_does_not_tell_leave_the_call_to_what_r
 def test_generated_names_have_the_formula_of_their_kind(name, canonical):
     call = aten(f"fbgemm::{name}", fp32(3))
     known = aten(f"fbgemm::split_embedding_{canonical}", fp32(3))
-    found = registry.find(call)
-    assert found is not None
-    assert found is registry.find(known)
+    result = registry.find(call)
+    assert result is not None
+    assert result is registry.find(known)
 
 
 def test_without_bags_each_index_is_a_row_of_the_output():
@@ -419,8 +418,8 @@ def test_without_bags_each_index_is_a_row_of_the_output():
         "fbgemm::split_embedding_nobag_codegen_forward_unweighted_cuda",
         *(WEIGHTS, UNIFIED, CACHE, PLACES, STARTS, 8, INDICES, OFFSETS, i32(0), i32(0), 0, False),
     )
-    found = cost(call)
-    assert (found.flops, found.bytes) == (0, READ + ROWS + 4 * 12 * 8)
+    result = cost(call)
+    assert (result.flops, result.bytes) == (0, READ + ROWS + 4 * 12 * 8)
 
 
 def test_a_permutation_of_fewer_features_is_an_estimate_without_its_number_of_values():

@@ -35,7 +35,7 @@ def recorded(name: str, directory: Path, *values: Any) -> Call:
     file = directory / "trace.json"
     recording.export_chrome_trace(str(file))
     events = json.loads(file.read_text())["traceEvents"]
-    (event,) = (each for each in events if each.get("name") == name)
+    (event,) = (event for event in events if event.get("name") == name)
     args = event["args"]
     keys = ("Input Dims", "Input type", "Input Strides", "Concrete Inputs")
     texts = (json.dumps(args[key]) if key in args else "" for key in keys)

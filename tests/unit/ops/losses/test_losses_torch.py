@@ -146,9 +146,9 @@ def test_gradients_of_distances_by_a_product_count_what_torch_counts(sizes):
     rows, columns, length = sizes
     left = torch.randn(2, rows, length, requires_grad=True)
     right = torch.randn(2, columns, length, requires_grad=True)
-    found = torch.cdist(left, right)
+    result = torch.cdist(left, right)
     with FlopCounterMode(display=False) as backward:
-        found.sum().backward()
+        result.sum().backward()
     (call,) = recorded(python_calls, lambda: torch.cdist(left, right))
     forward, done = work(call, "fprop"), work(call, "bprop")
     assert forward is not None and done is not None

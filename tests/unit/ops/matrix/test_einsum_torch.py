@@ -26,8 +26,8 @@ def drawn(draw: random.Random) -> tuple[str, list[tuple[int, ...]]]:
     for _ in range(operands):
         letters = [draw.choice(LABELS) for _ in range(draw.randint(1, 3))]
         shape = [
-            1 if letters.count(each) == 1 and draw.random() < 0.1 else size[each]
-            for each in letters
+            1 if letters.count(letter) == 1 and draw.random() < 0.1 else size[letter]
+            for letter in letters
         ]
         if dotted:
             place, dots = draw.randint(0, len(letters)), draw.randint(0, 2)

@@ -18,13 +18,13 @@ def random_float8(*shape: int) -> Any:
 
 def costs(function: Any, name: str) -> list[Any]:
     try:
-        calls = [each for each in recorded(aten_calls, function) if each.op == name]
+        calls = [call for call in recorded(aten_calls, function) if call.op == name]
     except (RuntimeError, NotImplementedError) as error:
         pytest.skip(f"torch does not do it on this CPU: {error}")
     assert calls
-    found = [work(each, "fprop") for each in calls]
-    assert None not in found, why_unknown(calls[0], "fprop")
-    return [each.cost for each in found]
+    result = [work(call, "fprop") for call in calls]
+    assert None not in result, why_unknown(calls[0], "fprop")
+    return [each.cost for each in result]
 
 
 def test_scaled_products_count_what_torch_counts() -> None:

@@ -209,15 +209,15 @@ def name_of(case: tuple[str, Any, Any]) -> str:
 @pytest.mark.parametrize("case", WRITTEN, ids=name_of)
 def test_what_is_filled_is_only_written(case: tuple[str, Any, Any]) -> None:
     done = run(case)
-    found = cost(done.call)
-    assert (found.flops, found.bytes) == (0, done.written)
+    result = cost(done.call)
+    assert (result.flops, result.bytes) == (0, done.written)
 
 
 @pytest.mark.parametrize("case", NOTHING, ids=name_of)
 def test_views_and_new_memory_move_nothing(case: tuple[str, Any, Any]) -> None:
     done = run(case)
-    found = cost(done.call)
-    assert (found.flops, found.bytes) == (0, 0)
+    result = cost(done.call)
+    assert (result.flops, result.bytes) == (0, 0)
 
 
 WIDE = torch.randn(4, 6, dtype=torch.float64)

@@ -19,9 +19,9 @@ def test_pages_of_ranks_link_to_the_run_and_back(tmp_path: Path):
     page_of_run(run, each=each).save(page)
     assert [Path(path) for path in written] == [tmp_path / path for path in each.values()]
     for path in written:
-        found = parsed(Path(path).read_text())
-        assert "rank0.json.gz" in found.text or "rank1.json.gz" in found.text
-        links = [link["href"] for link in found.attributes("a")]
-        assert "./../all%20ranks.html" in links and "all 2 ranks" in found.text
+        trace = parsed(Path(path).read_text())
+        assert "rank0.json.gz" in trace.text or "rank1.json.gz" in trace.text
+        links = [link["href"] for link in trace.attributes("a")]
+        assert "./../all%20ranks.html" in links and "all 2 ranks" in trace.text
     links = [link["href"] for link in parsed(page.read_text()).attributes("a")]
     assert {"./all%20ranks_ranks/rank0.html", "./all%20ranks_ranks/rank1.html"} <= set(links)

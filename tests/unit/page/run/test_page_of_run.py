@@ -36,7 +36,7 @@ def test_the_answer_names_the_late_rank(page):
 
 
 def test_links_lead_to_the_pages_of_ranks(page):
-    links = [each["href"] for each in page.attributes("a")]
+    links = [attribute["href"] for attribute in page.attributes("a")]
     assert "./ranks/rank%200.html" in links and "./ranks/rank2.html" in links
     ids = {attributes["id"] for _, attributes in page.tags if "id" in attributes}
     assert {link[1:] for link in links if link.startswith("#")} <= ids
@@ -89,17 +89,17 @@ def test_the_time_line_has_all_slices_and_calls(run, page):
     streams = [lane for lane in data["lanes"] if lane["channel"] >= 0]
     assert sum(lane["events"] for lane in streams) == len(run.instances.calls)
     n = sum(lane["events"] for lane in chains)
-    found = {name: numbers(arrays[f"piece.{name}"], n) for name in ("kind", "length", "start")}
+    result = {name: numbers(arrays[f"piece.{name}"], n) for name in ("kind", "length", "start")}
     begin, end = (data["steps"][i][name] for i, name in ((0, "start"), (-1, "end")))
     at = 0
     for rank, lane in enumerate(chains):
         slices = chain_slices(run, rank)
         own = slice(at, at + lane["events"])
-        starts = np.cumsum(found["start"][own])
-        ends = starts + found["length"][own]
+        starts = np.cumsum(result["start"][own])
+        ends = starts + result["length"][own]
         assert (ends > begin).all() and (starts < end).all()
         first = int(np.argmax(slices.end - slices.end[0] + ends[0] > begin))
-        assert found["kind"][own] == slices.kind[first : first + lane["events"]].tolist()
+        assert result["kind"][own] == slices.kind[first : first + lane["events"]].tolist()
         at += lane["events"]
     instances = numbers(arrays["instance.last"], data["n"][0])
     late = numbers(arrays["instance.late"], data["n"][0])
@@ -112,13 +112,13 @@ def test_large_runs_are_cut_with_a_note(run, monkeypatch):
     monkeypatch.setattr(heat, "_KEPT", 2)
     monkeypatch.setattr(lanes, "_MOST_RANKS", 2)
     monkeypatch.setattr(lanes, "_MOST_EVENTS", 60)
-    found = parsed(page_of_run(run).html)
-    assert "The map has 2 of 4 ranks" in found.text
-    assert "The time line has 2 of 4 ranks" in found.text
-    data, arrays = unpacked(found.payloads["waits-chart-1"])
+    trace = parsed(page_of_run(run).html)
+    assert "The map has 2 of 4 ranks" in trace.text
+    assert "The time line has 2 of 4 ranks" in trace.text
+    data, arrays = unpacked(trace.payloads["waits-chart-1"])
     assert data["rows"][-1] == "median of 2" and f"rank {LATE}" in data["rows"]
     assert len(arrays["wait"]) == 3 * len(data["steps"])
-    data, _ = unpacked(found.payloads["time-line-chart-1"])
+    data, _ = unpacked(trace.payloads["time-line-chart-1"])
     assert LATE in data["ranks"].values() and len(data["steps"]) < len(step_waits(run).steps)
 
 
@@ -130,8 +130,8 @@ def test_chosen_ranks_contain_the_late_one(run):
 
 def test_a_missing_rank_is_named(tmp_path: Path):
     truth.write(tmp_path, programs.ddp(3), 3, 1, [faults.Missing(rank=1)])
-    found = parsed(page_of_run(read(tmp_path)).html)
-    assert "Missing: rank 1; waits for them are unknown." in found.text
+    trace = parsed(page_of_run(read(tmp_path)).html)
+    assert "Missing: rank 1; waits for them are unknown." in trace.text
 
 
 def test_one_rank_has_a_page(tmp_path: Path):

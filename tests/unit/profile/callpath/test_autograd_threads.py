@@ -101,9 +101,9 @@ def test_between_ranges_it_is_backward_work_of_its_step(opened, names):
 @pytest.mark.parametrize("inner", [(), ("backward",)])
 def test_it_belongs_to_the_ranges_that_the_caller_has_open(opened, names, inner):
     profile = opened(Loop().loop(3, outer=True, backward=bool(inner)).named(**names))
-    found = of_thread(profile, ENGINE, "dir", "phase", "launch_ranges", "ranges", "step")
+    result = of_thread(profile, ENGINE, "dir", "phase", "launch_ranges", "ranges", "step")
     chains = [(f"step {number}", *inner) for number in range(3)]
-    assert found == {
+    assert result == {
         ("bprop", "backward", chain, chain, number) for number, chain in enumerate(chains)
     }
     assert profile.find_steps().source == "range step *"

@@ -122,8 +122,8 @@ def names_of_threads(export, **names):
 def test_what_the_engine_launches_outside_all_ranges_is_of_the_ranges_that_wait(rows):
     export = Export().nest(0, 90, "step", "Forward").work(10)
     export.nest(100, 190, "step", "Backward").work(110, tid=2).work(150, tid=2).work(195, tid=2)
-    found = rows(names_of_threads(export, t2="pt_autograd_0"), "dir", "ranges")
-    assert found == [
+    result = rows(names_of_threads(export, t2="pt_autograd_0"), "dir", "ranges")
+    assert result == [
         (None, ("step", "Forward")),
         ("bprop", ("step", "Backward")),
         ("bprop", ("step", "Backward")),
@@ -167,10 +167,10 @@ def test_operators_with_numbers_inside_a_node_are_a_recomputed_forward_pass(rows
             forward_again(export, start + 10, 2, 70)
         export.nest(start + 200, start + 220, "aten::gelu_backward, op_id = 5", tid=2)
         export.work(start + 210, tid=2)
-    found = rows(export, "dir", "op", "seq", "params")
-    assert found[:4] == [("fprop", "gelu", 10 + i, f"[8,{i + 2}]na") for i in range(4)]
-    assert found[4:8] == [("fprop", "gelu", 70 + i, f"[8,{i + 2}]na") for i in range(4)]
-    assert [row[:3] for row in found[8:]] == [("bprop", "gelu", 13 - i) for i in range(4)]
+    result = rows(export, "dir", "op", "seq", "params")
+    assert result[:4] == [("fprop", "gelu", 10 + i, f"[8,{i + 2}]na") for i in range(4)]
+    assert result[4:8] == [("fprop", "gelu", 70 + i, f"[8,{i + 2}]na") for i in range(4)]
+    assert [row[:3] for row in result[8:]] == [("bprop", "gelu", 13 - i) for i in range(4)]
 
 
 def test_where_all_nodes_record_gradients_none_is_a_recomputation(rows):

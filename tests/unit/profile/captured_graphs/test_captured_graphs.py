@@ -73,8 +73,8 @@ def opened(tmp_path):
 
 
 def columns(profile: fastprof.Profile, *keys: str) -> list[object]:
-    found = [tuple(row[key] for key in keys) for row in profile.rows()]
-    return found if len(keys) > 1 else [value for (value,) in found]
+    result = [tuple(row[key] for key in keys) for row in profile.rows()]
+    return result if len(keys) > 1 else [value for (value,) in result]
 
 
 def test_kernels_of_a_replay_have_the_calls_of_the_capture(opened):
@@ -219,7 +219,7 @@ def test_a_capture_without_its_begin_and_end_is_what_started_no_work(opened):
         names = [f"{name}_{batch}" for name in NAMES]
         capture(lender, 1000 + 1000 * i, names, batch=batch)
         lender.launch(1900 + 1000 * i, 1910 + 1000 * i, 77 + i, name="hipGraphInstantiate")
-    lender.events = [each for each in lender.events if "Capture" not in each["name"]]
+    lender.events = [event for event in lender.events if "Capture" not in event["name"]]
     lender.op(5000, 5020, "aten::fill_").launch(5005, 5006, 90).kernel(6000, 6010, 90, "fill")
     trace = replay(KinetoFile(), names=[f"{name}_32" for name in NAMES])
     profile = opened(trace, lender)
@@ -547,10 +547,10 @@ def test_a_batch_takes_the_captures_and_reads_again_when_they_change(tmp_path):
     for changed in (False, False, True):
         if changed:
             capture(KinetoFile(), batch=64).write(tmp_path / "capture.json")
-        found = fastprof.batch([trace], graph_capture=[lender], store=tmp_path / "store", jobs=1,
+        batch = fastprof.batch([trace], graph_capture=[lender], store=tmp_path / "store", jobs=1,
                                progress=seen.append)  # fmt: skip
-        assert found.failures == []
-        rows = {row["op"]: row["flops"] for row in found.table("op").rows()}
+        assert batch.failures == []
+        rows = {row["op"]: row["flops"] for row in batch.table("op").rows()}
         assert rows["mm"] == 2 * 2 * (64 if changed else 32) * 16 * 4
     assert [each.stored for each in seen] == [False, True, False]
     with pytest.raises(BadInputError, match="no such file"):

@@ -14,9 +14,9 @@ from support.kineto_files import KinetoFile
 
 
 def work(path: Path) -> CompiledWork:
-    found = fastprof.open(path, compiled=FOLDER).source.compiled_work
-    assert found is not None
-    return found
+    result = fastprof.open(path, compiled=FOLDER).source.compiled_work
+    assert result is not None
+    return result
 
 
 def ops(found: CompiledWork) -> list[set[str]]:
@@ -30,11 +30,11 @@ def ops(found: CompiledWork) -> list[set[str]]:
 def test_kernels_are_the_calls_of_the_graph_with_the_recorded_key(tmp_path: Path) -> None:
     all_graphs = graphs()
     calls = [(all_graphs[FORWARD], True), (all_graphs[BACKWARD], True)] * 2
-    found = work(write_trace(tmp_path / "t.json", calls))
+    result = work(write_trace(tmp_path / "t.json", calls))
     n = len(all_graphs[FORWARD].kernels) + len(all_graphs[BACKWARD].kernels)
-    assert (found.site >= 0).all()
-    assert (found.site[:n] == found.site[n:]).all()
-    assert ops(found)[:5] == [
+    assert (result.site >= 0).all()
+    assert (result.site[:n] == result.site[n:]).all()
+    assert ops(result)[:5] == [
         {"layer_norm"}, {""}, {"gelu", "mul", "add", "layer_norm"}, {""},
         {"gelu", "mul", "add", "sum"},
     ]  # fmt: skip
@@ -42,27 +42,27 @@ def test_kernels_are_the_calls_of_the_graph_with_the_recorded_key(tmp_path: Path
 
 def test_calls_of_one_name_are_told_apart_by_their_order(tmp_path: Path) -> None:
     """The two linear layers are `aten::addmm`; their lines are alike, their sites differ."""
-    found = work(write_trace(tmp_path / "t.json", [(graphs()[FORWARD], True)]))
-    assert found.site[1] != found.site[3]
-    assert not np.array(found.ambiguous)[found.site].any()
+    result = work(write_trace(tmp_path / "t.json", [(graphs()[FORWARD], True)]))
+    assert result.site[1] != result.site[3]
+    assert not np.array(result.ambiguous)[result.site].any()
 
 
 def test_other_compilations_of_the_same_names_are_told_by_the_key(tmp_path: Path) -> None:
     """0/0 and 0/1 have kernels of equal names; the tensors of 0/1 are larger."""
     first, _, again, _ = graphs()
-    found = work(write_trace(tmp_path / "t.json", [(first, True), (again, True)]))
-    assert set(found.site[:5]).isdisjoint(found.site[5:])
+    result = work(write_trace(tmp_path / "t.json", [(first, True), (again, True)]))
+    assert set(result.site[:5]).isdisjoint(result.site[5:])
 
 
 def test_a_graph_of_another_key_is_known_by_its_kernels(tmp_path: Path) -> None:
     renamed = replace(graphs()[BACKWARD], key="fother")
-    found = work(write_trace(tmp_path / "t.json", [(renamed, True)]))
-    assert (found.site >= 0).all() and not np.array(found.ambiguous)[found.site].any()
+    result = work(write_trace(tmp_path / "t.json", [(renamed, True)]))
+    assert (result.site >= 0).all() and not np.array(result.ambiguous)[result.site].any()
 
 
 def test_a_replay_is_known_by_its_generated_kernels(tmp_path: Path) -> None:
-    found = work(write_replays(tmp_path / "t.json", graphs()[FORWARD], 3))
-    sites = found.site.reshape(3, -1)
+    result = work(write_replays(tmp_path / "t.json", graphs()[FORWARD], 3))
+    sites = result.site.reshape(3, -1)
     assert (sites == sites[0]).all()
     assert (sites[0] >= 0).tolist() == [True, False, True, False, True]
 
@@ -70,25 +70,25 @@ def test_a_replay_is_known_by_its_generated_kernels(tmp_path: Path) -> None:
 def test_a_kernel_outside_of_graphs_has_the_calls_of_its_name_alike(tmp_path: Path) -> None:
     trace = KinetoFile().launch(0, 10, 1).kernel(20, 30, 1, "cpp_fused_native_layer_norm_0")
     trace.launch(12, 14, 2).kernel(30, 40, 2, "sgemm")
-    found = work(trace.write(tmp_path / "t.json"))
-    assert ops(found) == [{"layer_norm"}, set()]
+    result = work(trace.write(tmp_path / "t.json"))
+    assert ops(result) == [{"layer_norm"}, set()]
 
 
 def test_a_graph_that_lacks_a_call_has_those_of_the_name_alike(tmp_path: Path) -> None:
     """Work that the profiler lost: which of the two `aten::addmm` ran is unknown."""
     forward = graphs()[FORWARD]
     cut = replace(forward, kernels=forward.kernels[:2])
-    found = work(write_trace(tmp_path / "t.json", [(cut, True)]))
-    assert (found.site >= 0).all()
-    assert len(found.shares[found.site[1]]) == 1  # the same line
+    result = work(write_trace(tmp_path / "t.json", [(cut, True)]))
+    assert (result.site >= 0).all()
+    assert len(result.shares[result.site[1]]) == 1  # the same line
 
 
 def test_ranges_that_name_the_call(tmp_path: Path) -> None:
     forward = graphs()[FORWARD]
     kernel = forward.kernels[2]
     trace = KinetoFile().annotation(0, 50, f"## inductor_kernel:{kernel.name}:{kernel.handle} ##")
-    found = work(trace.launch(5, 10, 1).kernel(60, 70, 1, "vendor").write(tmp_path / "t.json"))
-    assert ops(found) == [{"gelu", "mul", "add", "layer_norm"}]
+    result = work(trace.launch(5, 10, 1).kernel(60, 70, 1, "vendor").write(tmp_path / "t.json"))
+    assert ops(result) == [{"gelu", "mul", "add", "layer_norm"}]
 
 
 def test_a_trace_without_kernels(tmp_path: Path) -> None:

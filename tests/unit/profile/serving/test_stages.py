@@ -13,14 +13,14 @@ def values(trace, tmp_path, names=NAMES):
 
 
 def test_kernels_have_the_stage_of_their_iteration(tmp_path):
-    found = values(engine_trace(), tmp_path)
-    assert found[:4] == [
+    result = values(engine_trace(), tmp_path)
+    assert result[:4] == [
         ("prefill", "2 prefill of 600 tokens", 600, 2),
         ("prefill", "2 prefill of 600 tokens", 600, 2),
         ("sampling", None, None, None),  # launched after the range of the iteration
         ("decode", "2 decode", 2, 2),
     ]
-    assert found[9] == ("mixed", "1 prefill of 100 tokens + 2 decode", 102, 3)
+    assert result[9] == ("mixed", "1 prefill of 100 tokens + 2 decode", 102, 3)
 
 
 def test_a_stage_that_names_leave_open_is_marked(tmp_path):

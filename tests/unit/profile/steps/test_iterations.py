@@ -13,26 +13,26 @@ def steps(trace, tmp_path, source=None):
 
 
 def test_an_iteration_lasts_to_the_next_one(tmp_path):
-    found = steps(engine_trace(), tmp_path)
-    assert found.source == "iteration"
-    assert found.description == "5 iterations of the engine (1 prefill, 3 decode, 1 mixed)"
-    assert found.of_kernel.tolist() == [step for step in range(5) for _ in range(3)]
-    assert (found.gpu_length[1:] / US).tolist() == [156, 196, 256, 156]
-    assert found.labels[0] == "execute_context_2(600)_generation_0(0)"
+    result = steps(engine_trace(), tmp_path)
+    assert result.source == "iteration"
+    assert result.description == "5 iterations of the engine (1 prefill, 3 decode, 1 mixed)"
+    assert result.of_kernel.tolist() == [step for step in range(5) for _ in range(3)]
+    assert (result.gpu_length[1:] / US).tolist() == [156, 196, 256, 156]
+    assert result.labels[0] == "execute_context_2(600)_generation_0(0)"
 
 
 def test_one_iteration_is_a_step(tmp_path):
-    found = steps(engine_trace([Part("step[DECODE bs=2]", 100)]), tmp_path)
-    assert (found.source, len(found)) == ("iteration", 1)
+    result = steps(engine_trace([Part("step[DECODE bs=2]", 100)]), tmp_path)
+    assert (result.source, len(result)) == ("iteration", 1)
     # From the start of its range on the host to the end of its GPU work.
-    assert found.gpu_length.tolist() == [(10 + 10 + 30 + 5) * US]
+    assert result.gpu_length.tolist() == [(10 + 10 + 30 + 5) * US]
 
 
 def test_iterations_of_different_work_are_neither_cut_nor_warm_ups(tmp_path):
     parts = [Part("step[DECODE bs=1]", 10), Part("step[EXTEND bs=1 toks=9]", 10, 5000, 5000)]
-    found = steps(engine_trace([*parts, parts[0], parts[0]]), tmp_path)
-    assert found.is_counted.tolist() == [False, True, True, True]
-    assert found.notes == ("means exclude step 1: the GPU work before it is not recorded",)
+    result = steps(engine_trace([*parts, parts[0], parts[0]]), tmp_path)
+    assert result.is_counted.tolist() == [False, True, True, True]
+    assert result.notes == ("means exclude step 1: the GPU work before it is not recorded",)
 
 
 def test_iterations_without_requests_are_none(tmp_path):
@@ -41,8 +41,8 @@ def test_iterations_without_requests_are_none(tmp_path):
         Part("step[IDLE bs=0]", 10),
         Part("step[DECODE bs=2]", 9),
     ]
-    found = steps(engine_trace(parts), tmp_path)
-    assert found.labels == ("step[DECODE bs=1]", "step[DECODE bs=2]")
+    result = steps(engine_trace(parts), tmp_path)
+    assert result.labels == ("step[DECODE bs=1]", "step[DECODE bs=2]")
 
 
 def test_iterations_count_within_a_profiler_step(tmp_path):

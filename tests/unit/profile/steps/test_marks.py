@@ -33,14 +33,14 @@ def test_a_fetch_of_the_data_loader_begins_a_step(tmp_path: Path) -> None:
     for start in (1000, 2000, 3000, 4000):
         trace.annotation(start, start + 100, LOADER)
     work(trace, 1200, 1300, 2200, 2300, 2400, 3200, 3500)  # none after the last fetch
-    found = find(trace, tmp_path)
-    assert found.source == "DataLoader"
-    assert found.description == "3 steps, each from a fetch of the DataLoader"
-    assert found.of_kernel.tolist() == [0, 0, 1, 1, 1, 2, 2]
-    assert found.number.tolist() == [1, 2, 3]
-    assert found.gpu_length.tolist() == [1420 - 1000, 2520 - 1420, 3620 - 2520]
-    assert found.length.tolist() == found.gpu_length.tolist()
-    assert found.end[-1] == 4000
+    result = find(trace, tmp_path)
+    assert result.source == "DataLoader"
+    assert result.description == "3 steps, each from a fetch of the DataLoader"
+    assert result.of_kernel.tolist() == [0, 0, 1, 1, 1, 2, 2]
+    assert result.number.tolist() == [1, 2, 3]
+    assert result.gpu_length.tolist() == [1420 - 1000, 2520 - 1420, 3620 - 2520]
+    assert result.length.tolist() == result.gpu_length.tolist()
+    assert result.end[-1] == 4000
 
 
 def test_loaders_on_threads_that_launch_nothing_are_no_steps(tmp_path: Path) -> None:
@@ -70,11 +70,11 @@ def test_an_optimizer_ends_a_step(tmp_path: Path) -> None:
         work(trace, start - 200, start + 50)
         trace.annotation(start, start + 100, "Optimizer.step#SGD.step")
     work(trace, 1000, 2000, 2300)
-    found = find(trace, tmp_path, "Optimizer.step")
-    assert found.description == "3 steps, each to the end of an Optimizer.step"
-    assert found.of_kernel.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 2]
-    assert found.end.tolist() == [600, 1600, 2600]
-    assert found.gpu_length.tolist() == [-1, 1000, 1000]
+    result = find(trace, tmp_path, "Optimizer.step")
+    assert result.description == "3 steps, each to the end of an Optimizer.step"
+    assert result.of_kernel.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 2]
+    assert result.end.tolist() == [600, 1600, 2600]
+    assert result.gpu_length.tolist() == [-1, 1000, 1000]
     assert find(trace, tmp_path).source == "Optimizer.step"
 
 
@@ -83,9 +83,9 @@ def test_a_first_step_cut_by_the_start_of_the_capture_is_not_averaged(tmp_path: 
     for start in (500, 1500, 2500):
         trace.annotation(start, start + 100, "Optimizer.step#SGD.step")
     work(trace, 510, 1200, 1510, 2200, 2300, 2510)
-    found = find(trace, tmp_path, "Optimizer.step")
-    assert found.is_counted.tolist() == [False, True, True]
-    assert found.notes == ("means exclude step 1: the capture starts within it",)
+    result = find(trace, tmp_path, "Optimizer.step")
+    assert result.is_counted.tolist() == [False, True, True]
+    assert result.notes == ("means exclude step 1: the capture starts within it",)
 
 
 def test_the_optimizer_that_steps_least_ends_a_step(tmp_path: Path) -> None:
@@ -106,10 +106,10 @@ def test_each_process_has_marks_of_its_own(tmp_path: Path) -> None:
             at = start + offset
             trace.op(at, at + 50, LOADER, pid=pid, cat="user_annotation")
             work(trace, at + 100, at + 150, pid=pid)
-    found = find(trace, tmp_path, "DataLoader")
-    assert found.description == "4 steps in 2 processes, each from a fetch of the DataLoader"
-    assert found.pid.tolist() == [100, 200, 100, 200]
-    assert np.bincount(found.of_kernel).tolist() == [2, 2, 2, 2]
+    result = find(trace, tmp_path, "DataLoader")
+    assert result.description == "4 steps in 2 processes, each from a fetch of the DataLoader"
+    assert result.pid.tolist() == [100, 200, 100, 200]
+    assert np.bincount(result.of_kernel).tolist() == [2, 2, 2, 2]
 
 
 def graphs(*launches: tuple[int, str], other: int = 0) -> KinetoFile:
@@ -129,18 +129,18 @@ def graphs(*launches: tuple[int, str], other: int = 0) -> KinetoFile:
 
 def test_the_launch_of_a_graph_begins_a_step(tmp_path: Path) -> None:
     trace = graphs((1000, "decode"), (2000, "decode"), (3000, "decode"), other=50)
-    found = find(trace, tmp_path)
-    assert found.source == "graph"
-    assert found.description == "3 steps, each from a launch of the same CUDA graph"
-    assert found.start.tolist() == [1000, 2000, 3000]
-    assert found.of_kernel.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    result = find(trace, tmp_path)
+    assert result.source == "graph"
+    assert result.description == "3 steps, each from a launch of the same CUDA graph"
+    assert result.start.tolist() == [1000, 2000, 3000]
+    assert result.of_kernel.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
 
 
 def test_of_several_graphs_that_with_the_most_time_counts(tmp_path: Path) -> None:
-    found = find(
+    result = find(
         graphs((1000, "a"), (1500, "b"), (2000, "a"), (2500, "c"), (3000, "a")), tmp_path, "graph"
     )
-    assert found.start.tolist() == [1000, 2000, 3000]
+    assert result.start.tolist() == [1000, 2000, 3000]
 
 
 def test_graphs_with_little_of_the_time_are_steps_only_on_request(tmp_path: Path) -> None:
@@ -167,10 +167,10 @@ def test_batches_of_lightning_are_steps_and_epochs_are_not(tmp_path: Path) -> No
             )  # fmt: skip
             work(trace, start + 100, start + 600)
         at += 3000
-    found = find(trace, tmp_path)
-    assert found.source == f"range {LIGHTNING}run_training_batch"
-    assert found.number.tolist() == [1, 2, 3, 4, 5, 6]
-    assert np.bincount(found.of_kernel).tolist() == [2] * 6
+    result = find(trace, tmp_path)
+    assert result.source == f"range {LIGHTNING}run_training_batch"
+    assert result.number.tolist() == [1, 2, 3, 4, 5, 6]
+    assert np.bincount(result.of_kernel).tolist() == [2] * 6
     assert find(trace, tmp_path, "DataLoader").start.tolist() == [1000 * i for i in range(6)]
 
 

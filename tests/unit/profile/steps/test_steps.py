@@ -34,12 +34,12 @@ def two_steps(*starts: int, label: str = "ProfilerStep#{}") -> KinetoFile:
 def test_the_launch_decides_and_not_the_gpu(opened):
     trace = two_steps(1000, 2000)
     work(trace, (1100, "a"), (1900, "b"), (2000, "c"), (2999, "d"), lag=5000)
-    found = opened(trace).find_steps()
-    assert found.source == "ProfilerStep"
-    assert found.description == "2 steps (ProfilerStep#7 to #8)"
-    assert found.of_kernel.tolist() == [0, 0, 1, 1]
-    assert found.gpu_start.tolist() == [6100, 7000]
-    assert found.gpu_end.tolist() == [7000, 8099]
+    steps = opened(trace).find_steps()
+    assert steps.source == "ProfilerStep"
+    assert steps.description == "2 steps (ProfilerStep#7 to #8)"
+    assert steps.of_kernel.tolist() == [0, 0, 1, 1]
+    assert steps.gpu_start.tolist() == [6100, 7000]
+    assert steps.gpu_end.tolist() == [7000, 8099]
 
 
 def test_kernels_outside_of_steps_have_none(opened):
@@ -47,9 +47,9 @@ def test_kernels_outside_of_steps_have_none(opened):
     work(trace, (900, "early"), (1100, "a"), (2500, "between"), (3100, "b"), (4000, "late"))
     trace.kernel(100, 200, 999, "without launch").kernel(9000, 9100, 998, "without launch")
     profile = opened(trace)
-    found = profile.find_steps()
-    assert found.of_kernel.tolist() == [-1, -1, 0, -1, 1, -1, -1]
-    assert found.before_first == 2
+    steps = profile.find_steps()
+    assert steps.of_kernel.tolist() == [-1, -1, 0, -1, 1, -1, -1]
+    assert steps.before_first == 2
     step = profile.kernels["step"]
     assert step.tolist() == [None, None, 7, None, 8, None, None]
 
@@ -67,11 +67,11 @@ def test_each_process_has_steps_of_its_own(opened):
         trace.op(start, start + 1000, f"ProfilerStep#{i + 7}", pid=200, cat="user_annotation")
     work(trace, (1900, "a"), (2100, "b"))
     work(trace, (1910, "c"), (2110, "d"), pid=200)
-    found = opened(trace).find_steps()
-    assert found.pid.tolist() == [100, 200, 100, 200]
-    assert found.number.tolist() == [7, 7, 8, 8]
-    assert found.of_kernel.tolist() == [0, 1, 2, 1]
-    assert found.description == "4 steps in 2 processes (ProfilerStep#7 to #8)"
+    steps = opened(trace).find_steps()
+    assert steps.pid.tolist() == [100, 200, 100, 200]
+    assert steps.number.tolist() == [7, 7, 8, 8]
+    assert steps.of_kernel.tolist() == [0, 1, 2, 1]
+    assert steps.description == "4 steps in 2 processes (ProfilerStep#7 to #8)"
 
 
 def test_kernels_of_a_graph_belong_to_the_step_that_launched_it(opened):
@@ -88,9 +88,9 @@ def test_an_unclosed_step_ends_with_its_work(opened, tmp_path):
     work(trace, (1100, "a"), (2100, "b"))
     profile = opened(trace)
     profile.about.steps.end[1] = np.iinfo(np.int64).max
-    found = profile.find_steps()
-    assert found.end.tolist() == [2000, 2700]
-    assert found.length.tolist() == [700, 1000]
+    steps = profile.find_steps()
+    assert steps.end.tolist() == [2000, 2700]
+    assert steps.length.tolist() == [700, 1000]
 
 
 @pytest.mark.parametrize(
@@ -107,20 +107,20 @@ def test_ranges_with_a_repeated_label_are_steps(opened, label, source, number):
     for start in (1000, 2000, 3000):
         trace.annotation(start + 10, start + 900, "forward")
         work(trace, (start + 100, "a"), (start + 950, "b"))
-    found = opened(trace).find_steps()
-    assert found.source == source
-    assert found.number.tolist() == number
-    assert found.of_kernel.tolist() == [0, 0, 1, 1, 2, 2]
+    steps = opened(trace).find_steps()
+    assert steps.source == source
+    assert steps.number.tolist() == number
+    assert steps.of_kernel.tolist() == [0, 0, 1, 1, 2, 2]
 
 
 def test_ranges_that_launch_a_part_of_the_work_are_no_steps(opened):
     trace = two_steps(1000, 2000, label="forward")
     work(trace, *((start, f"k{start}") for start in (1100, 1200, 1300, 1400, 2100, 2200, 2300)))
     work(trace, (5000, "other"))
-    found = opened(trace).find_steps()
-    assert found.source == "none"
+    steps = opened(trace).find_steps()
+    assert steps.source == "none"
     assert "'range forward' repeats but launches 87.5 % of the GPU time, expected 90 %" in (
-        found.description
+        steps.description
     )
     assert opened(trace).find_steps("range:^for").of_kernel.tolist() == [0] * 4 + [1] * 3 + [-1]
 
@@ -138,9 +138,9 @@ def test_a_nested_match_is_part_of_the_outer_step(opened):
     trace = two_steps(1000, 2000, label="step {}")
     trace.annotation(1100, 1200, "step 7 loss")
     work(trace, (1150, "a"), (1300, "b"), (2100, "c"))
-    found = opened(trace).find_steps("range:step")
-    assert found.of_kernel.tolist() == [0, 0, 1]
-    assert found.number.tolist() == [7, 8]
+    steps = opened(trace).find_steps("range:step")
+    assert steps.of_kernel.tolist() == [0, 0, 1]
+    assert steps.number.tolist() == [7, 8]
 
 
 def test_a_range_of_torch_may_be_requested(opened):
@@ -150,9 +150,9 @@ def test_a_range_of_torch_may_be_requested(opened):
         trace.op(start, start + 500, "aten::step").op(start, start + 100, "aten::step")
         trace.op(start + 500, start + 600, "aten::step", tid=9)
     work(trace, (1100, "a"), (1700, "b"), (2100, "c"))
-    found = opened(trace).find_steps("range:aten::step")
-    assert found.start.tolist() == [1000, 2000]
-    assert found.of_kernel.tolist() == [0, -1, 1]
+    steps = opened(trace).find_steps("range:aten::step")
+    assert steps.start.tolist() == [1000, 2000]
+    assert steps.of_kernel.tolist() == [0, -1, 1]
 
 
 def test_a_single_profiler_step_is_searched_for_repetition(opened):
@@ -184,23 +184,23 @@ def repeated(n: int, kernels: str, first: int = 0) -> KinetoFile:
 
 def test_steps_by_repetition_begin_with_the_first_kernel(opened):
     """`b` is the first with one kernel per step; the two `a` before it repeat as well."""
-    found = opened(repeated(3, "aabac")).find_steps()
-    assert found.source == "repetition"
-    assert found.description == "3 steps found by repetition: 100 % of the GPU time repeats"
-    assert found.confidence == 1
-    assert found.of_kernel.tolist() == [0] * 5 + [1] * 5 + [2] * 5
-    assert found.start.tolist() == [0, 5000, 10000]
-    assert found.end.tolist() == [5000, 10000, 14600]
+    steps = opened(repeated(3, "aabac")).find_steps()
+    assert steps.source == "repetition"
+    assert steps.description == "3 steps found by repetition: 100 % of the GPU time repeats"
+    assert steps.confidence == 1
+    assert steps.of_kernel.tolist() == [0] * 5 + [1] * 5 + [2] * 5
+    assert steps.start.tolist() == [0, 5000, 10000]
+    assert steps.end.tolist() == [5000, 10000, 14600]
     # Before the first step, no work ends.
-    assert found.length.tolist() == found.gpu_length.tolist() == [-1, 5000, 5000]
-    assert (found.median, found.mean, found.spread) == (5000, 5000, 0)
+    assert steps.length.tolist() == steps.gpu_length.tolist() == [-1, 5000, 5000]
+    assert (steps.median, steps.mean, steps.spread) == (5000, 5000, 0)
 
 
 def test_layers_are_not_steps_if_the_backward_pass_follows(opened):
     """Every kernel runs three times, but the first "step" has no d, the last one all of them."""
-    found = opened(repeated(1, "abcabcabcdedede")).find_steps()
-    assert found.source == "none"
-    assert "60 % of the GPU time repeats in equal steps, expected 98 %" in found.description
+    steps = opened(repeated(1, "abcabcabcdedede")).find_steps()
+    assert steps.source == "none"
+    assert "60 % of the GPU time repeats in equal steps, expected 98 %" in steps.description
 
 
 def test_a_window_that_cuts_steps_does_not_repeat(opened):
@@ -217,20 +217,20 @@ def test_single_kernels_are_not_steps(opened):
 def test_repetition_ignores_copies(opened):
     trace = repeated(3, "abc")
     trace.launch(100, 110, 777).copy(650, 90_650, 777, "Memcpy HtoD", 8)
-    found = opened(trace).find_steps()
-    assert (found.source, len(found)) == ("repetition", 3)
+    steps = opened(trace).find_steps()
+    assert (steps.source, len(steps)) == ("repetition", 3)
 
 
 def test_an_anchor_begins_steps_and_the_last_one_is_cut(opened):
     trace = repeated(1, "xyabcabcab")
-    found = opened(trace).find_steps("anchor:^a$")
-    assert found.of_kernel.tolist() == [-1, -1, 0, 0, 0, 1, 1, 1, 2, 2]
-    assert found.before_first == 2
-    assert found.is_counted.tolist() == [True, True, False]
-    assert found.notes == ("means exclude step 3: the capture ends within it",)
+    steps = opened(trace).find_steps("anchor:^a$")
+    assert steps.of_kernel.tolist() == [-1, -1, 0, 0, 0, 1, 1, 1, 2, 2]
+    assert steps.before_first == 2
+    assert steps.is_counted.tolist() == [True, True, False]
+    assert steps.notes == ("means exclude step 3: the capture ends within it",)
     # The work before the first step ends at 1600.
-    assert found.length.tolist() == [3000, 3000, 2000]
-    assert found.median == 3000
+    assert steps.length.tolist() == [3000, 3000, 2000]
+    assert steps.median == 3000
 
 
 def test_an_anchor_may_be_an_operator_or_only_long_kernels(opened):
@@ -244,8 +244,8 @@ def test_an_anchor_may_be_an_operator_or_only_long_kernels(opened):
 
 
 def test_launches_of_an_anchor_in_a_row_begin_one_step(opened):
-    found = opened(repeated(2, "aab")).find_steps("anchor:a")
-    assert found.of_kernel.tolist() == [0, 0, 0, 1, 1, 1]
+    steps = opened(repeated(2, "aab")).find_steps("anchor:a")
+    assert steps.of_kernel.tolist() == [0, 0, 0, 1, 1, 1]
 
 
 def test_a_slow_first_step_is_not_averaged(opened):
@@ -254,36 +254,36 @@ def test_a_slow_first_step_is_not_averaged(opened):
     for i, (start, end) in enumerate(pairwise(ends)):
         trace.annotation(start, end, f"ProfilerStep#{i}")
         work(trace, (end - 700, "a"))
-    found = opened(trace).find_steps()
-    assert found.is_counted.tolist() == [False, True, True, True]
-    assert found.notes == ("means exclude the first step: it takes 3.9 times the median",)
-    assert (found.median, found.mean) == (1000, 1000)
+    steps = opened(trace).find_steps()
+    assert steps.is_counted.tolist() == [False, True, True, True]
+    assert steps.notes == ("means exclude the first step: it takes 3.9 times the median",)
+    assert (steps.median, steps.mean) == (1000, 1000)
 
 
 def test_gpu_lengths_begin_where_the_work_before_ends(opened):
     trace = two_steps(1000, 2000)
     work(trace, (900, "early"), (1100, "a"), (2100, "b"), lag=3000)
-    found = opened(trace).find_steps()
-    assert found.gpu_length.tolist() == [200, 1000]
-    assert found.length.tolist() == [200, 1000]
+    steps = opened(trace).find_steps()
+    assert steps.gpu_length.tolist() == [200, 1000]
+    assert steps.length.tolist() == [200, 1000]
 
 
 def test_none_makes_the_capture_one_step(opened):
     trace = two_steps(1000, 2000)
     work(trace, (900, "early"), (1100, "a"))
-    found = opened(trace).find_steps("none")
-    assert (found.source, found.description) == (
+    steps = opened(trace).find_steps("none")
+    assert (steps.source, steps.description) == (
         "none",
         "one step, all of the capture: requested",
     )
-    assert found.of_kernel.tolist() == [0, 0]
-    assert (found.start.tolist(), found.end.tolist()) == ([900], [1700])
-    assert found.number.tolist() == [1]
+    assert steps.of_kernel.tolist() == [0, 0]
+    assert (steps.start.tolist(), steps.end.tolist()) == ([900], [1700])
+    assert steps.number.tolist() == [1]
 
 
 def test_an_empty_capture_is_one_step(opened):
-    found = opened(KinetoFile().annotation(0, 10, "a")).find_steps()
-    assert (len(found), len(found.of_kernel)) == (1, 0)
+    steps = opened(KinetoFile().annotation(0, 10, "a")).find_steps()
+    assert (len(steps), len(steps.of_kernel)) == (1, 0)
 
 
 @pytest.mark.parametrize(
@@ -334,10 +334,10 @@ def test_dict_lines_are_one_step(opened):
     trace = two_steps(1000, 2000)
     work(trace, (1100, "a"), (2100, "b"))
     profile = dict_lines.reopened(opened(trace))
-    found = profile.find_steps()
-    assert found.description == "one step, all kernels: dict lines record no times"
-    assert found.of_kernel.tolist() == [0, 0]
-    assert np.isnan(found.mean)
+    steps = profile.find_steps()
+    assert steps.description == "one step, all kernels: dict lines record no times"
+    assert steps.of_kernel.tolist() == [0, 0]
+    assert np.isnan(steps.mean)
     with pytest.raises(StepsError, match="dict lines record no times; find steps in the trace"):
         profile.find_steps("repetition")
 
@@ -349,9 +349,9 @@ def test_the_first_step_begins_where_work_before_it_ends_on_its_stream(opened):
     trace.launch(1010, 1020, 2).kernel(1100, 1200, 2, stream=8)
     trace.launch(1030, 1040, 3).kernel(3000, 3500, 3, stream=7)
     trace.launch(2010, 2020, 4).kernel(4000, 4500, 4, stream=7)
-    found = opened(trace).find_steps()
-    assert found.length.tolist() == [3500 - 2900, 1000]
-    assert found.is_counted.tolist() == [True, True]
+    steps = opened(trace).find_steps()
+    assert steps.length.tolist() == [3500 - 2900, 1000]
+    assert steps.is_counted.tolist() == [True, True]
 
 
 def test_a_step_with_less_than_half_of_the_work_at_an_end_is_cut(opened):
@@ -360,10 +360,10 @@ def test_a_step_with_less_than_half_of_the_work_at_an_end_is_cut(opened):
         trace.annotation(1000 * i, 1000 * (i + 1), f"ProfilerStep#{i}")
         kernels = ((100, "a"), (200, "b"), (300, "c")) if i < 3 else ((100, "a"),)
         work(trace, *[(1000 * i + at, name) for at, name in kernels])
-    found = opened(trace).find_steps()
-    assert found.is_cut.tolist() == [True, False, False, True]
-    assert found.is_counted.tolist() == [False, True, True, False]
-    assert found.notes == (
+    steps = opened(trace).find_steps()
+    assert steps.is_cut.tolist() == [True, False, False, True]
+    assert steps.is_counted.tolist() == [False, True, True, False]
+    assert steps.notes == (
         "means exclude step 3: the capture ends within it",
         "means exclude step 0: the GPU work before it is not recorded",
     )

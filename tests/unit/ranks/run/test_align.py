@@ -129,8 +129,8 @@ def test_known_clocks_chain():
 def test_clusters_are_ranks_whose_calls_end_together():
     ends = [unlike(30, seed) for seed in (1, 2)]
     several = [sequence(rank, ends[rank % 2] + 10 * rank) for rank in range(6)]
-    found = [[one.rank for one in some] for some in clustered(several, 3)]
-    assert sorted(found) == [[0, 2, 4], [1, 3, 5]]
+    result = [[one.rank for one in some] for some in clustered(several, 3)]
+    assert sorted(result) == [[0, 2, 4], [1, 3, 5]]
 
 
 def test_a_cluster_has_no_more_ranks_than_the_group():

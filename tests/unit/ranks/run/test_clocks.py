@@ -25,15 +25,15 @@ def works(rng):
 def apart(offsets=OFFSETS, ppm=PPM, seed=1, **options):
     """Ranks on clocks of their own."""
     rng = random.Random(seed)
-    found = [
+    result = [
         Rank(f"rank{i}.json", offset=offset, ppm=drift)
         for i, (offset, drift) in enumerate(zip(offsets, ppm, strict=True))
     ]
     for row in works(rng):
-        for rank, ns in zip(found, row, strict=True):
+        for rank, ns in zip(result, row, strict=True):
             rank.step().work(ns)
-        exchange(found, late=end_jitter(rng), **options)
-    return [rank.step() for rank in found]
+        exchange(result, late=end_jitter(rng), **options)
+    return [rank.step() for rank in result]
 
 
 def errors(run, found):
@@ -50,9 +50,9 @@ def errors(run, found):
 @pytest.mark.parametrize("numbered", [True, False])
 def test_offsets_of_seconds_and_drifts_are_found_within_microseconds(seed, numbered):
     options = {} if numbered else {"seq": -1}
-    found = apart(seed=seed, **options)
-    run = run_of(found)
-    assert errors(run, found) < 3_000
+    result = apart(seed=seed, **options)
+    run = run_of(result)
+    assert errors(run, result) < 3_000
     assert run.clocks.drift * 1e6 == pytest.approx([0, 0, -50, 50, 0], abs=5)
     assert run.clocks.residual.max() < 500
 
@@ -73,8 +73,8 @@ def test_one_host_is_zero():
 
 
 def test_recorded_clocks_stay():
-    found = apart()
-    run = run_of(found, "recorded")
+    result = apart()
+    run = run_of(result, "recorded")
     assert run.clocks.offset.tolist() == [0] * 5
     times = np.array([BASE, BASE + 5])
     assert run.clocks.moved(times, np.array([2, 3], np.int32)).tolist() == times.tolist()
@@ -90,21 +90,21 @@ def test_an_offset_without_a_drift_has_none():
 def test_clocks_spread_along_groups():
     """Ranks 0 and 3 share no group; 1 and 2 are between them."""
     rng = random.Random(5)
-    found = [Rank(f"rank{i}.json", offset=i * 700_000_000) for i in range(4)]
+    result = [Rank(f"rank{i}.json", offset=i * 700_000_000) for i in range(4)]
     for _ in range(30):
         for pair in ((0, 1), (1, 2), (2, 3)):
-            some = [found[i].work(WORK + rng.randint(0, 10**6)) for i in pair]
+            some = [result[i].work(WORK + rng.randint(0, 10**6)) for i in pair]
             exchange(some, group=f"1 {pair[0]}", members=pair)
-    run = run_of(found)
+    run = run_of(result)
     offset = run.clocks.offset - run.clocks.offset[0]
     assert offset == pytest.approx([0, -0.7e9, -1.4e9, -2.1e9], abs=1_000)
 
 
 def test_a_rank_that_shares_nothing_is_unknown():
-    found = ranks(3)
-    steps_of(found[:2], [[1000, 2000]] * 4)
-    found[2].work(5000)
-    run = run_of(found)
+    result = ranks(3)
+    steps_of(result[:2], [[1000, 2000]] * 4)
+    result[2].work(5000)
+    run = run_of(result)
     assert run.clocks.is_known.tolist() == [True, True, False]
     assert np.isnan(run.clocks.residual[2])
     assert run.clocks.offset[2] == 0
@@ -131,12 +131,12 @@ def test_hosts_are_told_by_files_names_and_numbers_of_gpus():
 
 def test_ranks_of_one_host_get_one_clock_though_their_ends_differ():
     """Ends that are late on one rank by a constant are no clock."""
-    found = [Rank(f"rank{i}.json", device=i, world_size=2, n_gpus=8) for i in range(2)]
+    result = [Rank(f"rank{i}.json", device=i, world_size=2, n_gpus=8) for i in range(2)]
     rng = random.Random(1)
     for _ in range(20):
-        works_ = [rank.work(WORK + rng.randint(0, 10**5)) for rank in found]
+        works_ = [rank.work(WORK + rng.randint(0, 10**5)) for rank in result]
         exchange(works_, late=[0, 100_000])
-    run = run_of(found)
+    run = run_of(result)
     assert run.clocks.offset.tolist() == [0, 0]
     assert run.clocks.residual.max() == pytest.approx(50_000, rel=0.1)
 

@@ -18,11 +18,11 @@ def members(run):
     """The ranks of each collective, in order of its end."""
     order, bounds = run.waits.members
     calls = run.instances.calls
-    found = [
+    result = [
         (int(run.waits.end[rows].min()), tuple(calls.rank[rows].tolist()))
         for rows in np.split(order, bounds[1:-1])
     ]
-    return [of for _, of in sorted(found)]
+    return [of for _, of in sorted(result)]
 
 
 def lost(run):

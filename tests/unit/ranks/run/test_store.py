@@ -69,15 +69,15 @@ def store(tmp_path: Path, trace: Path) -> RecordStore:
 
 
 def test_what_is_added_is_found(store, trace):
-    found = store.find(str(trace))
+    result = store.find(str(trace))
     file = recorded(trace)
-    os.utime(trace, ns=(found.source.changed,) * 2)
-    assert found.ranks[0].source == source_of(str(trace))
-    for one, other in zip(found.ranks, file.ranks, strict=True):
+    os.utime(trace, ns=(result.source.changed,) * 2)
+    assert result.ranks[0].source == source_of(str(trace))
+    for one, other in zip(result.ranks, file.ranks, strict=True):
         for field in fields(one):
             if field.name != "source":
                 assert_equal(getattr(one, field.name), getattr(other, field.name))
-    assert (found.options, found.seconds) == ("options", 1.5)
+    assert (result.options, result.seconds) == ("options", 1.5)
     assert store.problem(str(trace)) == ""
 
 

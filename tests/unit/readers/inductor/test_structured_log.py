@@ -52,9 +52,9 @@ def test_graph_breaks_have_reason_and_line(tmp_path: Path) -> None:
     )
     path = tmp_path / "dedicated_log_torch_trace_rank_0_x.log"
     path.write_text(header + text)
-    (found,) = structured_log.read(path).breaks
-    assert found.compile_id == "3/0" and found.line == "/home/me/model.py:9"
-    assert found.reason == "Call to `torch._dynamo.graph_break()`"
+    (result,) = structured_log.read(path).breaks
+    assert result.compile_id == "3/0" and result.line == "/home/me/model.py:9"
+    assert result.reason == "Call to `torch._dynamo.graph_break()`"
 
 
 @pytest.mark.parametrize("cut", [100, 20_000, 60_001])

@@ -54,8 +54,8 @@ class Generate:
 def columns(profile: fastprof.Profile, *names: str) -> list[tuple[Any, ...]]:
     """Values of columns, a tuple for each kernel."""
     rows = range(len(profile))
-    found = [profile.column(name) for name in names]
-    return [tuple(column.at(row) for column in found) for row in rows]
+    result = [profile.column(name) for name in names]
+    return [tuple(column.at(row) for column in result) for row in rows]
 
 
 def test_calls_of_the_model_are_iterations_with_sequences_and_tokens(tmp_path):

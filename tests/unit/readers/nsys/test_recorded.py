@@ -95,7 +95,7 @@ def recording(request, tmp_path_factory):
 
 def test_ranges_are_those_of_the_tables(recording):
     path = recording.with_suffix(".sqlite")
-    texts = {each.text for each in assert_agrees(Recording(path))}
+    texts = {assert_agree.text for assert_agree in assert_agrees(Recording(path))}
     assert {"größe ≤ 層", "in mine", "never closed", "x" * 1000, "layer:0", "after fork"} <= texts
     profile = fastprof.open(path)
     assert profile.warnings == [] and len(profile) == 0
@@ -110,7 +110,7 @@ def test_a_stopped_process_is_off_the_cpu_in_no_call(recording):
     if not len(profile.cpu_switches):
         pytest.skip("recorded without thread switches")
     ranges, out, calls = profile.ranges, switched_out(profile), system_calls(profile)
-    names = [each.label for each in ranges.meanings]
+    names = [meaning.label for meaning in ranges.meanings]
     (row,) = np.flatnonzero(ranges.label == names.index("stopped by a signal"))
     is_own = out.thread == ranges.thread[row]
     is_own &= (out.start >= ranges.start[row]) & (out.end <= ranges.end[row])
@@ -128,9 +128,9 @@ def test_a_stopped_process_is_off_the_cpu_in_no_call(recording):
 )
 def test_commands_read_it(recording, command, capfd):
     assert main([command, f"{recording}.sqlite"]) == 0
-    found = capfd.readouterr()
+    result = capfd.readouterr()
     if command in ("layers", "steps"):
-        assert "no kernels: record with nsys profile -t cuda,nvtx" in found.out + found.err
+        assert "no kernels: record with nsys profile -t cuda,nvtx" in result.out + result.err
 
 
 def test_a_page_is_made(recording):

@@ -139,8 +139,8 @@ def test_copies_are_left_out_when_they_are_not(rows):
 
 @pytest.mark.parametrize("name", ["_Znonsense", "_Z" + "1a" * 40000, "plain", "_Z5sgemmPf.kd"])
 def test_a_name_that_does_not_demangle_stays(rows, name):
-    ((found,),) = rows(NvprofFile().kernel(10, 11, corr=1, name=name), "name")
-    assert found == name or found == "sgemm(float*) [clone .kd]"
+    ((result,),) = rows(NvprofFile().kernel(10, 11, corr=1, name=name), "name")
+    assert result == name or result == "sgemm(float*) [clone .kd]"
 
 
 def test_without_a_c_plus_plus_library_names_stay_mangled_and_a_warning_says_so(
@@ -155,15 +155,15 @@ def test_without_a_c_plus_plus_library_names_stay_mangled_and_a_warning_says_so(
 
 
 def test_names_are_demangled_under_an_allocator_that_was_preloaded(tmp_path):
-    found = ""
+    result = ""
     if shutil.which("gcc"):
         command = ["gcc", "-print-file-name=libasan.so"]
-        found = processes.ran(command).stdout.strip()
-    if not os.path.isabs(found):
+        result = processes.ran(command).stdout.strip()
+    if not os.path.isabs(result):
         pytest.skip("no libasan.so, whose malloc is not that of libc")
     path = NvprofFile().kernel(1, 2, corr=1, name=RELU).write(tmp_path / "run.sql")
     code = "import sys, fastprof; print(fastprof.open(sys.argv[1]).column('name').at(0))"
-    variables = {"LD_PRELOAD": found, "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc"}
+    variables = {"LD_PRELOAD": result, "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc"}
     done = processes.python("-c", code, path, env=os.environ | variables, text=False)
     assert done.stdout == b"void at::native::relu<4>(float*, int)\n", done.stderr.decode()
 

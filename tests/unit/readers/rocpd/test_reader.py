@@ -66,7 +66,7 @@ def test_messages_are_decoded(message, tmp_path):
     path = step().range(1000, 2000, message).write(tmp_path / "run.db")
     with Database(path) as database:
         assert message in reader.read(database).labels
-    assert message in {each.name for each in rocpd.read(path).ranges}
+    assert message in {range_.name for range_ in rocpd.read(path).ranges}
 
 
 @pytest.mark.parametrize(

@@ -159,11 +159,11 @@ def test_rows_agree_with_plain_sql(tmp_path, opened, version):
     ).fetchall()
     connection.close()
     keys = ("start", "sil", "device", "name", "launch", "correlation", "launch_start", "pid", "tid")
-    found = [
+    result = [
         tuple("" if key == "name" and row["kind"] == "memcpy" else row[key] for key in keys)
         for row in opened(trace).rows()
     ]
-    assert found == truth
+    assert result == truth
     totals = recount(path, True)
     assert sum(totals.rows.values()) == len(truth)
     assert sum(totals.time.values()) == sum(row[1] for row in truth)

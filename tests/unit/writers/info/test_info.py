@@ -55,39 +55,39 @@ def depths(info):
 def test_work_is_counted_by_kind_and_launches_once(info):
     export = nsys().graph_trace(50, 70, 2).launch(45, 46, corr=2, tid=1).launch(47, 48, 3, tid=1)
     export.kernel(80, 81, corr=2).kernel(90, 95, corr=99, device=1)
-    found = info(export, schema="2022")
-    assert found["work"] == {
+    result = info(export, schema="2022")
+    assert result["work"] == {
         "kernel": {"count": 3, "time": 16},
         "graph": {"count": 1, "time": 20},
     }
-    assert found["launches"] == 2
-    assert found["span"] == {"start": 30, "end": 95}
-    assert [(gpu["device"], gpu["rows"]) for gpu in found["gpus"]] == [(0, 3), (1, 1)]
-    assert found["gpu_time"] == 36
+    assert result["launches"] == 2
+    assert result["span"] == {"start": 30, "end": 95}
+    assert [(gpu["device"], gpu["rows"]) for gpu in result["gpus"]] == [(0, 3), (1, 1)]
+    assert result["gpu_time"] == 36
 
 
 def test_copies_are_counted_and_in_no_share(info):
     file = NvprofFile().launch(10, 20, corr=7, tid=1).kernel(30, 42, corr=7)
     file.copy(50, 60, 8, kind=1, n_bytes=4).set(70, 75, 9, n_bytes=4)
-    found = info(file)
-    assert [(kind, each["count"]) for kind, each in found["work"].items()] == [
+    result = info(file)
+    assert [(kind, each["count"]) for kind, each in result["work"].items()] == [
         ("kernel", 1),
         ("memcpy", 1),
         ("memset", 1),
     ]
-    assert (found["gpu_time"], depths(found)["launch"]) == (12, 12)
-    assert found["span"] == {"start": 30, "end": 75}
+    assert (result["gpu_time"], depths(result)["launch"]) == (12, 12)
+    assert result["span"] == {"start": 30, "end": 75}
 
 
 def test_ranges_are_counted_by_what_they_are(info):
     marker = "{'mod': 'torch', 'op': 'mm', 'args': []}"
     names = ["layer:a", "mine", "aten::mm, seq = 4", marker, "{'traceMarker': ['a.py:1']}", "mine"]
     export = nsys(*names).start_end(0, 50, "phase", tid=1, end_tid=2)
-    found = info(export)
-    assert found["ranges"] == {
+    result = info(export)
+    assert result["ranges"] == {
         "layers": 1, "user": 2, "operators": 1, "annotations": 2, "phases": 1,
     }  # fmt: skip
-    assert found["has"] == {
+    assert result["has"] == {
         "shapes": False, "types": False, "stacks": True, "layers": True, "sequence_numbers": True,
         "memory": False,
     }  # fmt: skip
@@ -186,28 +186,28 @@ def test_a_file_without_gaps_has_no_advice(info):
         "{'name': '', 'type': 'tensor', 'shape': (2, 3), 'dtype': 'float32'}, "
         "{'name': '', 'type': 'tensor', 'shape': (3, 4), 'dtype': 'float32'}]}"
     )
-    found = info(nsys("{'traceMarker': ['net.py:7']}", marker))
-    assert found["advice"] == {}
-    assert [each["share"] for each in found["coverage"]] == [1.0] * 6
+    result = info(nsys("{'traceMarker': ['net.py:7']}", marker))
+    assert result["advice"] == {}
+    assert [each["share"] for each in result["coverage"]] == [1.0] * 6
 
 
 def test_a_file_without_kernels_says_how_to_record_them(info):
-    found = info(Export().push_pop(0, 1, "mine", tid=1))
-    assert list(found["advice"]) == ["kernels"]
-    assert "-t cuda,nvtx" in found["advice"]["kernels"][0]
-    assert found["span"] is None
-    text = info_text(found)
+    result = info(Export().push_pop(0, 1, "mine", tid=1))
+    assert list(result["advice"]) == ["kernels"]
+    assert "-t cuda,nvtx" in result["advice"]["kernels"][0]
+    assert result["span"] is None
+    text = info_text(result)
     assert "GPU work    none" in text
     assert "known share of" not in text
 
 
 def test_dict_lines_send_to_their_trace(info):
-    found = info("{'kShortName': 'sgemm', 'kDuration': 7, 'tid': 3, 'device': 0}\n")
-    assert found["advice"] == {
+    result = info("{'kShortName': 'sgemm', 'kDuration': 7, 'tid': 3, 'device': 0}\n")
+    assert result["advice"] == {
         "range": ["not in dict lines: run fastprof info on the original trace"]
     }
-    assert (found["processes"], found["ranges"], found["launches"]) == (None, None, None)
-    assert (found["threads"], found["work"]) == (1, {"kernel": {"count": 1, "time": 7}})
+    assert (result["processes"], result["ranges"], result["launches"]) == (None, None, None)
+    assert (result["threads"], result["work"]) == (1, {"kernel": {"count": 1, "time": 7}})
 
 
 # As text and as JSON.

@@ -45,7 +45,7 @@ def memory_headroom(facts: Facts) -> Iterator[Finding]:
         raise CannotJudge("efficiency unknown: record shapes, and name the GPU with --gpu")
     memories = memory(facts.profile).facts["memories"]
     for number, device in facts.devices.items():
-        own = [each for each in memories if each["memory"] == f"GPU {number}"]
+        own = [memory for memory in memories if memory["memory"] == f"GPU {number}"]
         if not own or not device.memory or efficiency >= _EFFICIENT:
             continue
         peak = own[0]["reserved_at_peak_bytes"] or own[0]["peak_bytes"]

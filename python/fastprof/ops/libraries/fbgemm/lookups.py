@@ -392,9 +392,9 @@ def _gradients(
     vectors = (one for one in floating if len(one.shape) == 1 and elements(one.shape) > 1)
     momentum = next(vectors, None)
     weights = present(device_weights, unified_weights)
-    found = _backward(gradients, weights, ends, picks, momentum)
-    cost = gradient(found, _unpooled(picks, ends), momentum, update)
-    return cost, texts(gradients, found.weights, picks.indices)
+    result = _backward(gradients, weights, ends, picks, momentum)
+    cost = gradient(result, _unpooled(picks, ends), momentum, update)
+    return cost, texts(gradients, result.weights, picks.indices)
 
 
 def _backward(
@@ -455,11 +455,11 @@ def split_embedding_codegen_grad_indice_weights(
     ends: Tensor | None = None,
 ) -> Answer:
     weights = present(device_weights, unified_weights)
-    found = _backward(gradients, weights, ends, picks._replace(pooling=0), None)
+    result = _backward(gradients, weights, ends, picks._replace(pooling=0), None)
     written = moved(fresh(picks.indices, dtype="float32"))
-    read = add_known(moved(gradients), picks.bytes, found.element_bytes(found.picked))
-    cost = Cost(2 * found.picked, add_known(read, written), found.exact)
-    return cost, texts(gradients, found.weights, picks.indices)
+    read = add_known(moved(gradients), picks.bytes, result.element_bytes(result.picked))
+    cost = Cost(2 * result.picked, add_known(read, written), result.exact)
+    return cost, texts(gradients, result.weights, picks.indices)
 
 
 generated(

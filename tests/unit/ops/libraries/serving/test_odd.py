@@ -31,7 +31,9 @@ every_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda each: each
 @every_family
 def test_costs_are_estimates_where_the_family_says_so(family):
     estimates = getattr(family, "ESTIMATES", ())
-    assert [each for each in family.EXAMPLES if exact(each) is (each in estimates)] == []
+    assert [
+        example for example in family.EXAMPLES if exact(example) is (example in estimates)
+    ] == []
 
 
 @every_family
