@@ -180,7 +180,9 @@ def op(
         raise OpError(f"aten={aten!r}: expected a list of names")
 
     def register(function: Function) -> Function:
-        declared = Declaration(function, Repeat(call, make) if call or make else None)
+        declared = Declaration(
+            function, Repeat(call, make) if (call, make) != (None, None) else None
+        )
         keyed: dict[tuple[str, str], list[str]] = {}
         for text in names:
             keyed.setdefault((_home(module), declared.name_in(text)), []).append(text)
