@@ -63,6 +63,16 @@ class computed_once(Generic[Result]):
         return once(instance.__dict__, self._name, lock, self._make, instance)
 
 
+def is_computed(instance: Any, name: str) -> bool:
+    """Whether an object has the value of one of its `computed_once`."""
+    return name in instance.__dict__
+
+
+def forget(instance: Any, name: str) -> None:
+    """Drop the value of a `computed_once`; it is computed again when it is asked for."""
+    instance.__dict__.pop(name, None)
+
+
 def once(
     results: dict[Any, Any],
     key: Hashable,

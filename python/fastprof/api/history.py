@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fastprof._system.garbage import uncollected
 from fastprof.analysis.diff.captures import Captures, Opener, conditions_of, sides_of
-from fastprof.analysis.diff.profile_figures import of_profile
+from fastprof.analysis.diff.profile_figures import mfu_and_memory
 from fastprof.analysis.diff.store import Baseline, save
 from fastprof.analysis.history.history import HistoryData, history
 from fastprof.analysis.registry import Where
@@ -125,7 +125,7 @@ def add_capture(
     of_profiles = []
 
     def measured(profile: ProfileData) -> ProfileData:
-        of_profiles.append(of_profile(profile, steps, where))
+        of_profiles.append(mfu_and_memory(profile, steps, where))
         return profile
 
     with uncollected():

@@ -12,7 +12,7 @@ from fastprof._system.classes import NamedTuple
 from fastprof._version import __version__
 from fastprof.analysis.diff.figures import PARTS, figures_of
 from fastprof.analysis.diff.measure import side_of
-from fastprof.analysis.diff.profile_figures import of_profile
+from fastprof.analysis.diff.profile_figures import mfu_and_memory
 from fastprof.analysis.diff.side import Side
 from fastprof.analysis.idle.causes import CAUSES
 from fastprof.model.heading import printable
@@ -61,7 +61,7 @@ def write(profile: ProfileData, file: BinaryIO, steps: str | None = None) -> Non
     """
     metrics: Iterable[_Metric] = [_capture({"file": profile.name})]  # of one without GPU work
     if len(profile):
-        of_file = of_profile(profile, steps)
+        of_file = mfu_and_memory(profile, steps)
         metrics = _metrics(side_of(profile, steps), of_file)
     lines = [line for metric in metrics for line in _lines(metric)]
     file.write("".join(f"{line}\n" for line in (*lines, "# EOF")).encode("utf-8", "replace"))

@@ -57,7 +57,7 @@ class Page(NamedTuple):
         return self.columns is not None and list(self.columns) == ["all"]
 
 
-def of_table(
+def table_answer(
     result: Table | Tables, page: Page, more: Mapping[str, Any], without: Sequence[str] = ()
 ) -> Answer:
     """The answer with a report: rows, totals, notes, and what was left out.

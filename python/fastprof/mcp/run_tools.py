@@ -9,9 +9,9 @@ from fastprof.analysis.diff.columns import DEFAULT_BY, DIFF_KEYS
 from fastprof.analysis.options import STEPS, WHERE
 from fastprof.analysis.registry import Option, Report
 from fastprof.mcp import schema
-from fastprof.mcp.answer import Answer, bounded, of_table, shortened
+from fastprof.mcp.answer import Answer, bounded, shortened, table_answer
 from fastprof.mcp.guide import guide
-from fastprof.mcp.schema import FILE, OF_REPORT, PAGE, Schema, of_object, page_of
+from fastprof.mcp.schema import FILE, OF_REPORT, PAGE, Schema, object_schema, page_of
 from fastprof.mcp.session import OpenProfiles, Work
 from fastprof.mcp.tool import Arguments, Tool
 
@@ -72,7 +72,7 @@ def compare(profiles: OpenProfiles, arguments: Arguments, work: Work) -> Answer:
         captures = opened[: len(sides[0])], opened[len(sides[0]) :]
         before, after = (side[0] if len(side) == 1 else side for side in captures)
         difference = diff(before, after, by, **options)
-        return of_table(difference.table(), page_of(arguments), {"report": "diff"})
+        return table_answer(difference.table(), page_of(arguments), {"report": "diff"})
 
 
 def ranks(profiles: OpenProfiles, arguments: Arguments, work: Work) -> Answer:
@@ -89,7 +89,7 @@ def ranks(profiles: OpenProfiles, arguments: Arguments, work: Work) -> Answer:
 
 
 def _given(report: Report, arguments: Arguments) -> Mapping[str, Any]:
-    names = schema.of_options(report)
+    names = schema.option_schemas(report)
     return {name: arguments[name] for name in names if name in arguments}
 
 
@@ -113,17 +113,17 @@ def run_tools() -> list[Tool]:
         "description": "traces, or directories of traces: all ranks of one run",
     }
     captures = {"before": _CAPTURE, "after": _CAPTURE, "by": _BY}
-    of_diff = {**captures, **schema.of_options(_OF_DIFF), **PAGE}
-    of_ranks = {"paths": ranks_paths, **schema.of_options(_OF_RANKS)}
+    of_diff = {**captures, **schema.option_schemas(_OF_DIFF), **PAGE}
+    of_ranks = {"paths": ranks_paths, **schema.option_schemas(_OF_RANKS)}
     offset = {"type": "integer", "minimum": 0, "description": "lines to skip"}
     return [
-        Tool("info", _ABOUT["info"], of_object({"file": FILE}), _ANY, info),
-        Tool("diff", _ABOUT["diff"], of_object(of_diff, "before", "after"), OF_REPORT, compare),
-        Tool("ranks", _ABOUT["ranks"], of_object(of_ranks, "paths"), _ANY, ranks),
+        Tool("info", _ABOUT["info"], object_schema({"file": FILE}), _ANY, info),
+        Tool("diff", _ABOUT["diff"], object_schema(of_diff, "before", "after"), OF_REPORT, compare),
+        Tool("ranks", _ABOUT["ranks"], object_schema(of_ranks, "paths"), _ANY, ranks),
         Tool(
             "guide",
             _ABOUT["guide"],
-            of_object({"topic": _TOPIC, "offset": offset}),
+            object_schema({"topic": _TOPIC, "offset": offset}),
             _ANY,
             _guide,
         ),

@@ -82,7 +82,7 @@ OF_REPORT: Final[Schema] = {
 }
 
 
-def of_object(properties: Mapping[str, Schema], *required: str) -> Schema:
+def object_schema(properties: Mapping[str, Schema], *required: str) -> Schema:
     """The schema of the arguments of a tool."""
     return {
         "type": "object",
@@ -92,7 +92,7 @@ def of_object(properties: Mapping[str, Schema], *required: str) -> Schema:
     }
 
 
-def of_options(report: Report) -> dict[str, Schema]:
+def option_schemas(report: Report) -> dict[str, Schema]:
     """The schemas of the options of a report by name, `step_range` and the like too."""
     result: dict[str, Schema] = {}
     for option in _options(report).values():

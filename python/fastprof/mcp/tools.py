@@ -7,9 +7,9 @@ from typing import Final
 from fastprof.analysis.reports import find, names
 from fastprof.errors import ReportError
 from fastprof.mcp import schema
-from fastprof.mcp.answer import Answer, of_table
+from fastprof.mcp.answer import Answer, table_answer
 from fastprof.mcp.run_tools import run_tools
-from fastprof.mcp.schema import FILE, OF_REPORT, PAGE, TRIM, of_object, page_of
+from fastprof.mcp.schema import FILE, OF_REPORT, PAGE, TRIM, object_schema, page_of
 from fastprof.mcp.session import OpenProfiles, Work
 from fastprof.mcp.tool import Arguments, Tool
 
@@ -17,14 +17,14 @@ from fastprof.mcp.tool import Arguments, Tool
 def _of_report(name: str, about: str) -> Tool:
     """The tool of one report, with its options as arguments."""
     report = find(name)
-    options = schema.of_options(report)
+    options = schema.option_schemas(report)
 
     def run(profiles: OpenProfiles, arguments: Arguments, work: Work) -> Answer:
         given = {key: arguments[key] for key in options if key in arguments}
         return _reported(profiles, name, given, arguments, work)
 
     properties = {"file": FILE, **options, "trim": TRIM, **PAGE}
-    return Tool(name, about, of_object(properties, "file"), OF_REPORT, run)
+    return Tool(name, about, object_schema(properties, "file"), OF_REPORT, run)
 
 
 def _reported(
@@ -43,23 +43,23 @@ def _reported(
         warnings = list(profile.warnings)
         without = _OF_FILE if name in _OF_WORK else ()
         head = {"file": profile.name, "report": name, "warnings": warnings}
-        return of_table(table, page, head, without)
+        return table_answer(table, page, head, without)
 
 
 def _any_report(profiles: OpenProfiles, arguments: Arguments, work: Work) -> Answer:
     name, given = arguments["name"], arguments.get("options", {})
-    own = schema.of_options(find(name))
+    own = schema.option_schemas(find(name))
     # Rows are chosen by arguments of their own; they are options of the command.
     page = {key: value for key, value in given.items() if key in PAGE and key not in own}
     options = {key: value for key, value in given.items() if key not in page}
-    if problem := schema.problem(of_object(PAGE), page):
+    if problem := schema.problem(object_schema(PAGE), page):
         raise ReportError(problem)
     return _reported(profiles, name, options, {**page, **arguments}, work)
 
 
 def _report_tool() -> Tool:
     described = "; ".join(
-        f"{name}: {report.about} (options: {', '.join(schema.of_options(report)) or 'none'})"
+        f"{name}: {report.about} (options: {', '.join(schema.option_schemas(report)) or 'none'})"
         for name, report in ((name, find(name)) for name in names())
     )
     properties = {
@@ -74,7 +74,7 @@ def _report_tool() -> Tool:
         **PAGE,
     }
     about = f"Any report of a trace as a table. {described}"
-    return Tool("report", about, of_object(properties, "file", "name"), OF_REPORT, _any_report)
+    return Tool("report", about, object_schema(properties, "file", "name"), OF_REPORT, _any_report)
 
 
 def all_tools() -> dict[str, Tool]:

@@ -253,12 +253,11 @@ def unknown(n_rows: int) -> Values:
     return Values(np.full(n_rows, -1, np.int32), [])
 
 
-@dataclass(frozen=True)
 class Lists:
     """Lists of numbers: row i is values[offsets[i]:offsets[i + 1]]. Both int64."""
 
-    offsets: npt.NDArray[np.int64]
-    values: npt.NDArray[np.int64]
+    def __init__(self, offsets: npt.NDArray[np.int64], values: npt.NDArray[np.int64]) -> None:
+        self.offsets, self.values = offsets, values
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -309,10 +308,8 @@ class Singles(Lists):
     numbers : Ints [n]
     """
 
-    numbers: Ints
-
     def __init__(self, numbers: Ints) -> None:
-        self.__dict__["numbers"] = numbers
+        self.numbers = numbers
 
     @computed_once
     def offsets(self) -> npt.NDArray[np.int64]:

@@ -258,7 +258,7 @@ class MessageNumbers:
     row: Int32 = field(default_factory=_no_int32)
     number: Int32 = field(default_factory=_no_int32)
 
-    def of_ranges(self, row: Int32) -> Int32:
+    def numbers_of(self, row: Int32) -> Int32:
         """The number of each range, -1 for none."""
         place = np.searchsorted(self.row, row)
         fits = np.append(self.row, np.int32(-1))[place] == row

@@ -79,7 +79,7 @@ def flat(count: int | None, dtype: str | None) -> Tensor:
     return Tensor(()) if count is None else Tensor((count,), dtype)
 
 
-def of_sizes(x: Tensor, sizes: int | tuple[int, ...] | Unknown) -> Tensor:
+def resized(x: Tensor, sizes: int | tuple[int, ...] | Unknown) -> Tensor:
     """A dense tensor of the type of x and the sizes of an argument, of unknown bytes without them.
 
     Raises CannotModel when a size is negative.

@@ -22,6 +22,7 @@ from fastprof.model.columns import Column, Ints, RepeatedInts, SharedValues, Val
 from fastprof.model.trace import Trace
 from fastprof.profile import gpu_work
 from fastprof.profile.callpath.attribution import Attribution
+from fastprof.profile.costs import Costs
 from fastprof.profile.lookups import Lookups
 
 SUMS: Final = ("sil", "flops", "bytes")
@@ -103,13 +104,13 @@ def cells_of_columns(column: Callable[[str], Column], names: Collection[str]) ->
     some = [column(name) for name in names if name in OF_CELLS]
     of_kernel, first = numbered([bits(*known), *map(_ids, some)], len(known[0]))
 
-    def of_cells(name: str) -> Column:
+    def cell_column(name: str) -> Column:
         values = column(name)
         if name in SUMS and isinstance(values, Ints):
             return Ints(sums(values.values, of_kernel, first))
         return picked(values, first)
 
-    return KernelCells(of_kernel, first, of_cells)
+    return KernelCells(of_kernel, first, cell_column)
 
 
 def _ids(column: Column) -> Int32:
@@ -176,7 +177,6 @@ def lookups_of_cells(lookups: Lookups, of_kernel: Int32, first: Int32) -> Lookup
         ),
     )
     cells.tree_without_user_ranges = lookups.tree_without_user_ranges
-    cells.__dict__["costs"] = lookups.costs.at(first)
     return cells
 
 
@@ -193,6 +193,11 @@ class _LookupsOfCells(Lookups):
     ) -> None:
         super().__init__(trace, attribution, whole.lines)
         self._whole, self._of_kernel, self._first = whole, of_kernel, first
+
+    @computed_once
+    def costs(self) -> Costs:
+        """The costs of the first kernel of each cell, without FLOPs and bytes."""
+        return self._whole.costs.at(self._first)
 
     @computed_once
     def flops(self) -> Ints:

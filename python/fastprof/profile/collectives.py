@@ -113,7 +113,7 @@ def messages_of(lookups: Lookups, read_payloads: Callable[[], HostEvents]) -> Me
     ids, call, number = np.full((3, n), -1, np.int32)
     ids[rows], call[rows] = of_rows.ids, _calls(lookups, rows, frame, groups)
     of_range = take(lookups.attribution.frame_range, frame)
-    number[rows] = lookups.trace.message_numbers.of_ranges(of_range)
+    number[rows] = lookups.trace.message_numbers.numbers_of(of_range)
     return Messages(Values(ids, of_rows.values), call, number)
 
 

@@ -25,7 +25,7 @@ from fastprof._core._parts import ALL_PARTS, BESIDE, MOST_PARTS, VARIANTS
 from fastprof._core._pools import pairs
 from fastprof._core._take import distinct, take
 from fastprof._system.classes import NamedTuple
-from fastprof._system.threads import computed_once
+from fastprof._system.threads import computed_once, forget
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.call import Call
 from fastprof.model.columns import Ints, SharedValues, Values
@@ -56,7 +56,7 @@ class Costs:
         # Few of all cells have kernels: columns have only these.
         used, self._cell = distinct(cell, len(tables.flops) * VARIANTS)
         cells = np.array(used, np.int32)
-        self._of, self._variant = tables.of_rows(cells // VARIANTS), cells % np.int32(VARIANTS)
+        self._of, self._variant = tables.at(cells // VARIANTS), cells % np.int32(VARIANTS)
 
     def helper(self, auxiliary: npt.NDArray[np.bool_]) -> Ints:
         """1 for kernels without a share of their call's cost, else 0; unknown without a call.
@@ -171,7 +171,7 @@ class Costs:
     def at(self, rows: Int32) -> Costs:
         """The costs of some kernels, without their shares `flops` and `bytes`."""
         costs, names = copy(self), self._names
-        costs.__dict__.pop("_shares", None)
+        forget(costs, "_shares")
         costs._cell = self._cell[rows]
         costs._names = SharedValues(names.rows[rows], names.id_of_row, names.values)
         return costs
@@ -246,7 +246,7 @@ def cost(calls: CallsOfKernels, names: Values, duration: Int64, gpus: Iterable[s
             calls.group,
             calls.taken,
         ),
-        tables.of_parts(),
+        tables.part_tables(),
     )
     return Costs(tables, cell, calls, shared, duration, gpus)
 
@@ -285,7 +285,7 @@ class Texts:
     def add(self, text: str | None) -> None:
         self._cells.append(-1 if text is None else self._ids.setdefault(text, len(self._ids)))
 
-    def of_rows(self, rows: Int32) -> Values:
+    def at(self, rows: Int32) -> Values:
         """The texts of some rows."""
         return Values(np.array(self._cells, np.int32)[rows], list(self._ids))
 
@@ -346,14 +346,14 @@ class CostTables:
                 self._forms.append(_Form(infos, name.call, work))
             self._form.append(numbers[form])
 
-    def of_rows(self, rows: Int32) -> CostCells:
+    def at(self, rows: Int32) -> CostCells:
         """Some rows of all columns."""
         return CostCells(
-            mod=self.mod.of_rows(rows),
-            op=self.op.of_rows(rows),
-            params=self.params.of_rows(rows),
-            reason=self.reason.of_rows(rows),
-            operand_type=self.operand_type.of_rows(rows // ALL_PARTS),
+            mod=self.mod.at(rows),
+            op=self.op.at(rows),
+            params=self.params.at(rows),
+            reason=self.reason.at(rows),
+            operand_type=self.operand_type.at(rows // ALL_PARTS),
             helper=np.array(self.helper)[rows],
             flops=np.array(self.flops)[rows],
             bytes=np.array(self.bytes)[rows],
@@ -362,7 +362,7 @@ class CostTables:
             has_helpers=self.has_helpers,
         )
 
-    def of_parts(self) -> tuple[npt.NDArray[Any], ...]:
+    def part_tables(self) -> tuple[npt.NDArray[Any], ...]:
         """The tables of `_parts.find`; variants are tensor core cells plus 1."""
         forms = self._forms
         return (

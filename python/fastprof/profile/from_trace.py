@@ -10,7 +10,7 @@ import numpy as np
 
 from fastprof._core import _link, _nest, _path
 from fastprof._core._take import take
-from fastprof._system.threads import computed_once
+from fastprof._system.threads import computed_once, is_computed
 from fastprof.errors import StepsError
 from fastprof.model.arrays import Bools, Int32, rows_by
 from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS
@@ -97,7 +97,7 @@ class TraceSource(ProfileSource):
         source._lookups = Lookups(self._trace, self._attribution, self.lines, window, of_steps)
         source.host_omitted = self.host_omitted
         source.compiled = self.compiled
-        if "timeline" in self.__dict__:
+        if is_computed(self, "timeline"):
             source.timeline = self.timeline
         return source
 

@@ -78,7 +78,7 @@ class Directory(ABC, Generic[Result]):
         """Write a result."""
 
     @abstractmethod
-    def of_source(self, result: Result, source: TraceFile) -> Result:
+    def with_source(self, result: Result, source: TraceFile) -> Result:
         """The result with the path of the trace that the user gives now."""
 
     def path_of(self, path: str) -> Path:
@@ -104,7 +104,7 @@ class Directory(ABC, Generic[Result]):
         made = result.version, result.options
         if made != (__version__, self._options) or not result.source.is_same(source):
             return None
-        return self.of_source(result, source)
+        return self.with_source(result, source)
 
     def problem(self, path: str) -> str:
         """What is wrong with the stored result of a trace that `find` was asked for, or ""."""

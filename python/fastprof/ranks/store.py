@@ -55,7 +55,7 @@ class Store(Directory[Summary]):
         """As in Directory."""
         self._parquet.write_table(self._table(result), file)
 
-    def of_source(self, result: Summary, source: TraceFile) -> Summary:
+    def with_source(self, result: Summary, source: TraceFile) -> Summary:
         """As in Directory."""
         return replace(result, source=source)
 

@@ -7,7 +7,7 @@ from fastprof.analysis.options import STEPS, WHERE
 from fastprof.analysis.registry import Option, Report
 from fastprof.analysis.reports import all_reports
 from fastprof.errors import ReportError
-from fastprof.mcp.schema import keywords, of_options, page_of
+from fastprof.mcp.schema import keywords, option_schemas, page_of
 from fastprof.mcp.tools import all_tools
 
 NUMBER = Option("n", "a number", "N", int, 7)
@@ -27,7 +27,7 @@ def test_schemas_are_valid(name):
 @pytest.mark.parametrize("name", all_reports())
 def test_every_option_of_a_report_is_an_argument(name):
     options = {option.name for option in all_reports()[name].options}
-    assert options - set(of_options(all_reports()[name])) <= {"fail_above", "source", "plot"}
+    assert options - set(option_schemas(all_reports()[name])) <= {"fail_above", "source", "plot"}
 
 
 @pytest.mark.parametrize(

@@ -338,6 +338,18 @@ def test_functions_fit_a_screen() -> None:
     assert long == {}
 
 
+def test_functions_are_verbs_or_nouns() -> None:
+    """`of_kernel` is a column beside others, a property: no function begins so."""
+    functions = [
+        f"{named(path)}: {node.name}"
+        for path in MODULES
+        for node in nodes(path)
+        if isinstance(node, ast.FunctionDef) and not node.decorator_list
+    ]
+    assert len(functions) > 1000
+    assert [text for text in functions if " of_" in text] == []
+
+
 def test_types_are_ignored_for_a_reason_only() -> None:
     for path in MODULES:
         for line in path.read_text().splitlines():

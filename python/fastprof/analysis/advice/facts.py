@@ -9,7 +9,7 @@ import numpy as np
 
 from fastprof._system.classes import NamedTuple
 from fastprof._system.memory import give_back
-from fastprof._system.threads import computed_once
+from fastprof._system.threads import computed_once, forget
 from fastprof.analysis.advice.calls import CallGroups, calls_of
 from fastprof.analysis.advice.finding import CannotJudge
 from fastprof.analysis.cells import FEW_CELLS, cells_of
@@ -199,7 +199,7 @@ class Facts:
 
     def forget_calls(self) -> None:
         """Release `calls`, which only findings and `reach` use: up to 700 bytes for a call."""
-        self.__dict__.pop("calls", None)
+        forget(self, "calls")
 
     def own_ns(self, rows: Int64) -> float:
         """The busy time that is some kernels' own, ns per step and GPU."""

@@ -8,7 +8,7 @@ from fastprof.analysis.roofline.utilisation import devices_with, utilisation
 from fastprof.profile.data import ProfileData
 
 
-def of_profile(
+def mfu_and_memory(
     profile: ProfileData, steps: str | None = None, where: Where | None = None
 ) -> tuple[float | None, float | None]:
     """MFU, and the most memory of a GPU in bytes: what a side does not have; None if unknown.

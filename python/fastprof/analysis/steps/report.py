@@ -81,8 +81,6 @@ def steps(
     """
     devices, rows = devices_with(profile, gpu, peak, bandwidth), selected(profile, where)
     with SecondThread() as second:
-        if "start" in profile.names:
-            second.submit(lambda: profile.api)  # reads the file again
         kernels = profile.find_steps(steps)
         windows = windows_of(profile, kernels, rows)
         if not len(windows):

@@ -22,7 +22,7 @@ from fastprof.ops.indexing.sorting import masked
 from fastprof.ops.parameters import Flag, Int, Ints, Number, checked
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
-from fastprof.ops.tensor import broadcast, byte_count, elements, flat, fresh, moved, of_sizes, texts
+from fastprof.ops.tensor import broadcast, byte_count, elements, flat, fresh, moved, resized, texts
 
 _SLICE: Final = re.compile(r"slice\((None|-?\d+), (None|-?\d+), (None|-?\d+)\)\Z")
 _MASKS: Final = frozenset({"bool", "uint8"})
@@ -373,7 +373,7 @@ def index_select_backward(gradient: Tensor, sizes: Ints | Unknown, index: Tensor
     flops, params = elements(gradient.shape), texts(gradient, index)
     if isinstance(sizes, Unknown):
         return Cost(flops, None), params
-    return gradient_of_picked(of_sizes(gradient, sizes), (index,), flops), params
+    return gradient_of_picked(resized(gradient, sizes), (index,), flops), params
 
 
 Source = Tensor | Number

@@ -27,7 +27,7 @@ from fastprof.ops.tensor import (
     flat,
     fresh,
     moved,
-    of_sizes,
+    resized,
     tensor_bytes,
     texts,
 )
@@ -225,7 +225,7 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor, *, direction: str) -
 def masked_scatter_backward(gradient: Tensor, mask: Tensor, sizes: Ints | Unknown) -> Answer:
     if isinstance(sizes, Unknown):
         return Cost(0, None), texts(gradient, mask)
-    source = of_sizes(gradient, sizes)
+    source = resized(gradient, sizes)
     return Cost(0, moved(mask, source, source), exact=False), texts(gradient, mask)
 
 

@@ -21,7 +21,7 @@ from fastprof.ops.dtypes import (
 from fastprof.ops.parameters import Flag, Int, Ints, Number
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
-from fastprof.ops.tensor import broadcast, elements, flat, fresh, moved, of_sizes, texts
+from fastprof.ops.tensor import broadcast, elements, flat, fresh, moved, resized, texts
 
 # PyProf's count for a norm: n squares, n additions, 1 root.
 _EUCLIDEAN: Final = frozenset({2, "fro", None})
@@ -278,7 +278,7 @@ def aminmax(x: Tensor, dim: Int | None = None, *, direction: str) -> Answer:
 def value_selecting_reduction_backward(
     gradient: Tensor, dim: Int, indices: Tensor, sizes: Ints | Unknown, keepdim: Flag = False
 ) -> Answer:
-    moves = moved(gradient, indices, of_sizes(gradient, sizes))
+    moves = moved(gradient, indices, resized(gradient, sizes))
     return Cost(0, moves), texts(gradient, indices)
 
 

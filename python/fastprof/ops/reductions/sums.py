@@ -23,7 +23,7 @@ from fastprof.ops.dtypes import (
 from fastprof.ops.parameters import Flag, Ints
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
-from fastprof.ops.tensor import elements, flat, fresh, moved, of_sizes, texts
+from fastprof.ops.tensor import elements, flat, fresh, moved, resized, texts
 
 
 class Back(NamedTuple):
@@ -286,7 +286,7 @@ def trace(x: Tensor, *, direction: str) -> Answer:
     (*): aten::trace_backward
 """)
 def trace_backward(gradient: Tensor, sizes: Ints | Unknown) -> Answer:
-    moves = moved(gradient, of_sizes(gradient, sizes))
+    moves = moved(gradient, resized(gradient, sizes))
     return Cost(0, moves), texts(gradient)
 
 

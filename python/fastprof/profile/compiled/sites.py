@@ -89,7 +89,7 @@ def work_of(
     rows = np.flatnonzero(site < 0)
     ids = take(short_names.id_of_row, short_names.rows[rows])
     used, place = distinct(ids, len(short_names.values))
-    own = [finder.of_name(_plain(short_names.values[i])) if i >= 0 else -1 for i in used]
+    own = [finder.name_site(_plain(short_names.values[i])) if i >= 0 else -1 for i in used]
     site[rows] = np.array(own, np.int32)[place]
     _name_by_handle(site, attribution, finder)
     return CompiledWork(site, finder.shares, finder.ambiguous)
@@ -195,7 +195,7 @@ def _fill(
     of = []
     for which, of_name, at, n in distinct.T.tolist():
         graph = graphs[which]
-        of.append(-1 if graph is None else finder.of_call(graph, names[of_name], at, n))
+        of.append(-1 if graph is None else finder.call_site(graph, names[of_name], at, n))
     site[calls.row[order]] = np.array(of, np.int32)[back.reshape(-1)]
 
 
@@ -250,7 +250,7 @@ def _name_by_handle(site: Int32, attribution: Attribution, finder: _Sites) -> No
     for number in np.unique(of_kernel[of_kernel >= 0]).tolist():
         match = _KERNEL.match(attribution.meanings[number].name)
         if match is not None:
-            result = finder.of_handle(match[1], int(match[2]))
+            result = finder.handle_site(match[1], int(match[2]))
             if result >= 0:
                 site[of_kernel == number] = result
 
@@ -284,7 +284,7 @@ class _Sites:
         fitting = (graph for graph in self._graphs if own and own == _generated(_names(graph)))
         return next(fitting, None)
 
-    def of_call(self, graph: CompiledGraph, name: str, rank: int, count: int) -> int:
+    def call_site(self, graph: CompiledGraph, name: str, rank: int, count: int) -> int:
         """The site of a call of a name in a graph: the one at `rank` of `count`; -1 for none."""
         kernels = [kernel for kernel in graph.kernels if kernel.name == name]
         if len(kernels) != count:
@@ -292,11 +292,11 @@ class _Sites:
             return self._site((id(graph), name, -1), calls)
         return self._site((id(graph), name, rank), [(graph, kernels[rank])])
 
-    def of_name(self, name: str) -> int:
+    def name_site(self, name: str) -> int:
         """The site of a generated kernel of a name; -1 for none."""
         return self._site((0, name, -1), self._calls[name]) if name in self.generated else -1
 
-    def of_handle(self, name: str, handle: int) -> int:
+    def handle_site(self, name: str, handle: int) -> int:
         """The site of a call with a handle; -1 for none."""
         calls = [
             (graph, kernel)

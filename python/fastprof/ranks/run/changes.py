@@ -90,7 +90,7 @@ def equal_work(peers: Peers, text: str = "") -> Change:
     def mean(number: int, measure: Measure) -> Floats:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # positions that no rank has
-            result: Floats = np.nanmean(peers.of_positions(number, measure)[1], axis=0)
+            result: Floats = np.nanmean(peers.position_times(number, measure)[1], axis=0)
         return result
 
     return _Mover(peers, range(len(peers.records)), mean, both_ways=True).change(None, text)

@@ -17,7 +17,7 @@ from fastprof._core import _replay
 from fastprof._system.classes import NamedTuple, dataclass
 from fastprof.model.arrays import Bools, Int32, Int64, UInt8, unique
 from fastprof.ranks.run.record import ARRIVED, WAITED, RankRecord
-from fastprof.ranks.run.waits import Waits, earlier_calls, of_instances
+from fastprof.ranks.run.waits import Waits, earlier_calls, on_calls
 
 _NO_EDGE: Final = np.iinfo(np.int32).min
 _MOST_LAG: Final = np.iinfo(np.int32).max
@@ -232,8 +232,8 @@ class Graph:
         instance = waits.instances.of_call[call]
         shared = instance >= 0
         source = np.where(shared, last[instance], node[call])
-        end = of_instances(waits.last_arrival, instance, 0)
-        end += of_instances(waits.transfer, instance, 0)
+        end = on_calls(waits.last_arrival, instance, 0)
+        end += on_calls(waits.transfer, instance, 0)
         own = waits.end[call]
         return source, np.where(shared, own - end, 0)
 
@@ -317,7 +317,7 @@ def _places(
     keys = _Keys(events, arrived, waited)
     keys.solve(instance)
     groups = [
-        keys.chain, keys.arrival, keys.member, keys.waited, keys.of_launches(hosts),
+        keys.chain, keys.arrival, keys.member, keys.waited, keys.launch_times(hosts),
         keys.chain[events.first] - 2,
     ]  # fmt: skip
     order = np.argsort(np.concatenate(groups), kind="stable")
@@ -459,7 +459,7 @@ class _Keys:
         self.arrival = self.member = time[arrived] + 1
         self._arrived, self._waited = arrived, waited
 
-    def of_launches(self, hosts: Int64) -> Int64:
+    def launch_times(self, hosts: Int64) -> Int64:
         """Those of launches, between the events of the chain around them; after `solve`."""
         events = self._events
         after = self.chain.copy()

@@ -103,7 +103,7 @@ class Peers:
             return chain.spent - record.late_time()
         return record.time_of(kinds) - self.time(rank, Measure(LATE, kinds))
 
-    def of_positions(self, number: int, measure: Measure = WORK) -> tuple[list[int], Floats, int]:
+    def position_times(self, number: int, measure: Measure = WORK) -> tuple[list[int], Floats, int]:
         """A time at each position of a class, NaN where a rank has none.
 
         Returns
@@ -158,7 +158,7 @@ class Peers:
         has a time, see `of_positions`."""
         key = number, measure
         if key not in self._usual:
-            _, time, _ = self.of_positions(number, measure)
+            _, time, _ = self.position_times(number, measure)
             known = np.count_nonzero(~np.isnan(time), axis=0)
             time.sort(axis=0)  # NaN come last
             self._usual[key] = time[np.maximum(known - 1, 0) // 2, np.arange(time.shape[1])]

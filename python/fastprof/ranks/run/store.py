@@ -69,7 +69,7 @@ class RecordStore(Directory[RecordedFile]):
         facts = json.dumps(_facts(result)).encode()
         np.savez(file, facts=np.frombuffer(facts, np.uint8), **arrays)
 
-    def of_source(self, result: RecordedFile, source: TraceFile) -> RecordedFile:
+    def with_source(self, result: RecordedFile, source: TraceFile) -> RecordedFile:
         """As in Directory."""
         ranks = [replace(record, source=source) for record in result.ranks]
         return replace(result, source=source, ranks=ranks)

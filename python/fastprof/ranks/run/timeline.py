@@ -245,7 +245,7 @@ class _Examined(NamedTuple):
     rows: Int64
     split: Split
 
-    def of_pieces(self, rows: Int64) -> Split:
+    def take(self, rows: Int64) -> Split:
         """The causes of some of these pieces, without their parts."""
         place, split = np.searchsorted(self.rows, rows), self.split
         none = Parts(split.other[:0], split.main[:0], split.ns[:0])
@@ -488,7 +488,7 @@ class _ChainMaker:
             for copy, text in zip(is_copy.tolist(), shared.texts, strict=True)
         ]
         long = np.flatnonzero((pieces.end - pieces.start >= _LOCATED) & (pieces.after >= 0))
-        where = _places(shared.host, pieces.gaps(long), examined.of_pieces(long))
+        where = _places(shared.host, pieces.gaps(long), examined.take(long))
         place = np.full(len(pieces.start), -1, np.int32)
         place[long] = where.ids
         at = place[piece]

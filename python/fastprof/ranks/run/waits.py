@@ -112,7 +112,7 @@ def _unknown_waits(instances: Instances, transfer: Int64, missing: Int32) -> Int
     return np.where(missing > 0, transfer - fastest[place], 0)
 
 
-def of_instances(values: npt.NDArray[Any], instance: Int32, none: int) -> npt.NDArray[Any]:
+def on_calls(values: npt.NDArray[Any], instance: Int32, none: int) -> npt.NDArray[Any]:
     """[calls] What belongs to the instance of each call; `none` for calls without one.
 
     values : [instances]; instance : int32 [calls], -1 for none
@@ -139,13 +139,13 @@ class Exposed:
         self.ns = chain.blocked[self.event]
         instance = waits.instances.of_call[self.call]
         begin = waits.end[self.call] - self.ns
-        last_arrival = of_instances(waits.last_arrival, instance, 0)
-        unknown_wait = of_instances(waits.unknown_wait, instance, 0)
-        known = of_instances(waits.is_shared, instance, False) | (unknown_wait > 0)
+        last_arrival = on_calls(waits.last_arrival, instance, 0)
+        unknown_wait = on_calls(waits.unknown_wait, instance, 0)
+        known = on_calls(waits.is_shared, instance, False) | (unknown_wait > 0)
         until = last_arrival + unknown_wait
         self.wait: Int64 = np.where(known, np.clip(until - begin, 0, self.ns), 0)
         self.last: Int32 = np.where(
-            known & (last_arrival > begin), of_instances(waits.last, instance, UNKNOWN), UNKNOWN
+            known & (last_arrival > begin), on_calls(waits.last, instance, UNKNOWN), UNKNOWN
         ).astype(np.int32)
 
     @property
@@ -193,7 +193,7 @@ def step_parts(waits: Waits, rank: int, record: RankRecord, exposed: Exposed) ->
     calls = slice(*waits.instances.calls.bounds[rank : rank + 2].tolist())
     instance = waits.instances.of_call[calls]
     transfer = np.where(
-        instance >= 0, of_instances(waits.transfer, instance, 0),
+        instance >= 0, on_calls(waits.transfer, instance, 0),
         waits.end[calls] - waits.arrival[calls],
     )  # fmt: skip
     step = steps.rows_at(record.calls.start)

@@ -135,7 +135,7 @@ def _read_calls(file: RocprofFile, texts: Texts, threads: _Threads) -> _Calls:
             start=rows["start"],
             end=_ends(rows),
             thread=threads.find(rows),
-            name=texts.of_operations(rows),
+            name=texts.operation_names(rows),
             correlation=known(rows["correlation"]),
             ancestor=known(rows["ancestor"]),
             is_rccl=np.full(len(rows[ROOT]), table == "rccl"),
@@ -220,7 +220,7 @@ def _read_ranges(
 ) -> tuple[Ranges, _RangeKinds]:
     """The ranges of roctx and the calls of RCCL, in order; marks are skipped."""
     rows, of_rccl = file.tables["markers"], file.tables["rccl"]
-    operation = texts.of_operations(rows)
+    operation = texts.operation_names(rows)
     pushed, started = (_among(texts, operation, names) for names in (_PUSHED, _STARTED))
     rows = {key: column[pushed | started] for key, column in rows.items()}
     parts = [
@@ -244,7 +244,7 @@ def _times(rows: Columns, threads: _Threads) -> dict[str, npt.NDArray[Any]]:
 
 def _of_calls(texts: Texts, rows: Columns, labels: _pools.Names) -> dict[str, npt.NDArray[Any]]:
     """The names of calls as those of ranges."""
-    used, place = np.unique(texts.of_operations(rows), return_inverse=True)
+    used, place = np.unique(texts.operation_names(rows), return_inverse=True)
     label, seq, op_id = _column.split_range_names(labels, [texts.strings[i] for i in used])
     return {
         "label": label[place],
@@ -302,7 +302,7 @@ def _memory(file: RocprofFile, texts: Texts) -> Memory:
     other addresses are skipped; HIP frees null pointers too.
     """
     rows = file.tables["allocations"]
-    operation = texts.of_operations(rows)
+    operation = texts.operation_names(rows)
     allocates, frees = (_among(texts, operation, names) for names in (_ALLOCATIONS, _FREES))
     order = np.argsort(rows["start"], kind="stable")
     order = order[(allocates | frees)[order] & (rows["start"][order] != NONE)]

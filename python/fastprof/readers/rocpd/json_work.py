@@ -36,13 +36,13 @@ class Texts:
             self.strings.append(text)
         return self._ids[text]
 
-    def of_file(self, ids: Int64) -> Int64:
+    def indices(self, ids: Int64) -> Int64:
         """The index of each text of the file, -1 for none."""
         used, place = np.unique(ids, return_inverse=True)
         own = [self.add(self._file.texts[i]) if i >= 0 else -1 for i in used.tolist()]
         return np.array(own, np.int64)[place]
 
-    def of_operations(self, columns: Columns) -> Int32:
+    def operation_names(self, columns: Columns) -> Int32:
         """The name of each record's operation."""
         keys = [columns[key] for key in (ROOT, "kind", "operation")]
         distinct, first = alike(keys)
@@ -114,7 +114,7 @@ def _symbols(file: RocprofFile, texts: Texts, rows: Columns) -> tuple[Int64, Int
     join = _join.Join(process, rows["kernel"])
     join.offer(symbols[ROOT].astype(np.int32), symbols["kernel"])
     row = join.rows(process, rows["kernel"])
-    return texts.of_file(name[row]), registers[row]
+    return texts.indices(name[row]), registers[row]
 
 
 def _copies(file: RocprofFile, texts: Texts) -> Columns:
@@ -127,7 +127,7 @@ def _copies(file: RocprofFile, texts: Texts) -> Columns:
     columns["stream"] = rows["stream"]
     columns["bytes"] = known(rows["bytes"])
     columns["kind"] = np.full(len(source), Activity.MEMCPY, np.int64)
-    operation = texts.of_operations(rows)
+    operation = texts.operation_names(rows)
     is_peer = (source >= 0) & (target >= 0) & (source != target)
     ids, first = alike([operation, is_peer.astype(np.int32)])
     kinds = [copy_kind(texts.strings[operation[i]], bool(is_peer[i])) for i in first.tolist()]

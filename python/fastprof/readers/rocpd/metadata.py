@@ -122,7 +122,7 @@ def _allocations(database: Database, run: Run, places: Places) -> list[list[Any]
     for start, address, size, event, *place, kind, level in sorted(timed, key=itemgetter(0)):
         if level == "SCRATCH":
             continue
-        process, tid, agent = places.of_row(place)
+        process, tid, agent = places.place_of(place)
         memory_type, device = _memory_of(places, agent)
         if kind in _FREES:
             known = last.pop((process, address), None)

@@ -80,7 +80,7 @@ class Places:
                 if _is_id(value):
                     configs[name][row] = value
 
-    def of_row(self, place: Sequence[Any]) -> tuple[int, int, int]:
+    def place_of(self, place: Sequence[Any]) -> tuple[int, int, int]:
         """Process, thread and agent of a row by its own columns and its track; -1 for none."""
         *own, track = place
         process, tid, agent, *_ = self._tracks.get(track, [None] * len(_OF_TRACKS))

@@ -96,7 +96,7 @@ def test_the_time_of_each_piece():
 
 def test_times_of_positions_leave_out_what_the_capture_cuts():
     everyone = steps_of(ranks(2), [[100, 200]] * 3, calls=1, transfer=10)
-    ranks_, time, first = run_of(everyone).peers.of_positions(0)
+    ranks_, time, first = run_of(everyone).peers.position_times(0)
     assert (ranks_, first) == ([0, 1], 0)
     assert np.isnan(time[:, 0]).all() and np.isnan(time[:, -1]).all()
     assert time[:, 1:-1].tolist() == [[100, 100], [200, 200]]
