@@ -29,12 +29,12 @@ from fastprof.ranks.run.record import (
     NO_SYNCS,
     WAITED,
     Calls,
+    CallSignature,
     Chain,
     Label,
     RankRecord,
     RankSteps,
     RecordedFile,
-    Signature,
 )
 
 _CAUSES: Final = {
@@ -184,7 +184,7 @@ class _Maker:
     def record(self, rank: int) -> RankRecord:
         """The record of a rank."""
         run = self._run
-        ids: dict[Signature, int] = {}
+        ids: dict[CallSignature, int] = {}
         of_place = {
             place: ids.setdefault(self._signature(place, rank), len(ids))
             for place in dict.fromkeys(run.op.tolist())
@@ -221,10 +221,10 @@ class _Maker:
         ]
         return own[0] if own else Clock(rank=rank)
 
-    def _signature(self, place: int, rank: int) -> Signature:
+    def _signature(self, place: int, rank: int) -> CallSignature:
         op: Any = self._run.program.step[place]
         groups, number = self._run.program.groups[op.groups], self._of_group[op.groups][rank]
-        return Signature(
+        return CallSignature(
             kind=op.kind, size=op.bytes, dtype={"bfloat16": "bf16"}.get(op.dtype, "fp32"),
             group=f"{self._names[op.groups][number]} {groups.description}",
             members=tuple(groups.ranks[number].tolist()), n_ranks=groups.size,

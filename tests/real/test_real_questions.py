@@ -7,7 +7,7 @@ import pytest
 
 from fastprof.mcp.answer import LINES
 from fastprof.mcp.paths import AllowedFiles
-from fastprof.mcp.session import OpenProfiles, Work
+from fastprof.mcp.session import Job, OpenProfiles
 from fastprof.mcp.tools import all_tools
 from real.open_traces import kept
 from real.questions import QUESTIONS, Question
@@ -31,7 +31,7 @@ def asked(name: str, arguments: dict[str, Any], trace: str) -> dict[str, Any]:
     if name not in ("diff", "ranks", "guide"):
         given = {"file": trace, **given}
     jsonschema.validate(given, tool.arguments)
-    answer = tool.run(profiles(), given, Work())
+    answer = tool.run(profiles(), given, Job())
     jsonschema.validate(answer.values, tool.result)
     assert 0 < len(answer.text.splitlines()) <= LINES
     return answer.values

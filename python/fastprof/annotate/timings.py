@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 _MOST_WAITING = 512  # pairs of events, before completed ones are read
 
 
-class Event(Protocol):
+class CudaEvent(Protocol):
     """The methods used of torch.cuda.Event."""
 
     def query(self) -> bool: ...
@@ -96,7 +96,7 @@ class _Measured:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.rows: dict[tuple[str, str], Timing] = {}
-        self.waiting: list[tuple[str, str, Event, Event]] = []
+        self.waiting: list[tuple[str, str, CudaEvent, CudaEvent]] = []
         self.most_waiting = _MOST_WAITING
 
     def count(self, name: str, clock: str, time: int) -> None:
@@ -122,7 +122,7 @@ class _Measured:
 _all = _Measured()
 
 
-def add(name: str, clock: str, time: int | tuple[Event, Event]) -> None:
+def add(name: str, clock: str, time: int | tuple[CudaEvent, CudaEvent]) -> None:
     """Count a block, by its time in ns or by the recorded events at its start and end."""
     to = _all
     with to.lock:

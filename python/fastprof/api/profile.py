@@ -87,7 +87,7 @@ Result = TypeVar("Result")
 _ROWS_AT_ONCE = 4096
 
 
-class Kernels(Mapping[str, npt.NDArray[Any]]):
+class KernelArrays(Mapping[str, npt.NDArray[Any]]):
     """The columns of a Profile as NumPy arrays by name.
 
     Numbers are masked arrays (numpy.ma.MaskedArray), read-only, `[n]`; `grid` and `block` `[n, 3]`.
@@ -161,9 +161,9 @@ class Profile(ProfileData):
         return Plots(self)
 
     @property
-    def kernels(self) -> Kernels:
+    def kernels(self) -> KernelArrays:
         """The columns as NumPy arrays by name."""
-        return Kernels(self)
+        return KernelArrays(self)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a dict of all columns for each kernel; None where unknown."""

@@ -20,7 +20,7 @@ _MOST_CHARACTERS: Final = 1000  # of a text among the values
 _MOST_ITEMS: Final = 50  # of a list among the facts
 
 
-class Answer(NamedTuple):
+class ToolAnswer(NamedTuple):
     """What a tool returns.
 
     Parameters
@@ -33,7 +33,7 @@ class Answer(NamedTuple):
     text: str
 
 
-class Page(NamedTuple):
+class Paging(NamedTuple):
     """Which rows of a table an answer has, and in which order.
 
     Parameters
@@ -58,8 +58,8 @@ class Page(NamedTuple):
 
 
 def table_answer(
-    result: Table | Tables, page: Page, more: Mapping[str, Any], without: Sequence[str] = ()
-) -> Answer:
+    result: Table | Tables, page: Paging, more: Mapping[str, Any], without: Sequence[str] = ()
+) -> ToolAnswer:
     """The answer with a report: rows, totals, notes, and what was left out.
 
     more : further values
@@ -85,10 +85,10 @@ def table_answer(
         values, text = _rows(ordered, page), _text(ordered, page)
     omitted = {*values, *without}
     facts = {key: bounded(value) for key, value in result.facts.items() if key not in omitted}
-    return Answer({**head, **facts, **values}, shortened(text))
+    return ToolAnswer({**head, **facts, **values}, shortened(text))
 
 
-def _of_tables(tables: Tables, page: Page) -> dict[str, Any]:
+def _of_tables(tables: Tables, page: Paging) -> dict[str, Any]:
     if page.sort is not None:
         tables.sort(page.sort)
     if page.columns is not None and not page.wants_all:
@@ -96,7 +96,7 @@ def _of_tables(tables: Tables, page: Page) -> dict[str, Any]:
     return {"tables": {name: _rows(table, page) for name, table in tables.items()}}
 
 
-def _rows(table: Table, page: Page) -> dict[str, Any]:
+def _rows(table: Table, page: Paging) -> dict[str, Any]:
     """The values of some rows, with the units of the columns, and what was left out."""
     end = min(page.offset + page.limit, table.n_rows)
     rows = [table[row] for row in range(min(page.offset, end), end)]
@@ -134,7 +134,7 @@ def cut(offset: int, n_shown: int, n_rows: int) -> str | None:
     )
 
 
-def _text(table: Table, page: Page) -> str:
+def _text(table: Table, page: Paging) -> str:
     """The text of some rows in at most LINES lines, the rows cut first."""
     shown = table.take(range(page.offset, table.n_rows)) if page.offset else table
     text = shown.text(page.limit, width=WIDTH)

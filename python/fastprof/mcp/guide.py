@@ -11,7 +11,7 @@ from typing import Any, Final
 from fastprof._system.classes import NamedTuple
 from fastprof._system.regex import regex
 from fastprof.errors import BadInputError
-from fastprof.mcp.answer import LINES, Answer, shortened
+from fastprof.mcp.answer import LINES, ToolAnswer, shortened
 from fastprof.model.heading import unknown_name
 
 _HEADING: Final = regex(r"^(#{1,3}) (.+)$", re.MULTILINE)
@@ -21,7 +21,7 @@ _MOST_TITLES: Final = 80  # of a page
 _MOST_CHARACTERS: Final = 400  # of a line
 
 
-class Section(NamedTuple):
+class GuideSection(NamedTuple):
     """A section of a page.
 
     Parameters
@@ -57,7 +57,7 @@ def folder() -> Path:
 
 
 @cache
-def sections() -> tuple[Section, ...]:
+def sections() -> tuple[GuideSection, ...]:
     """All sections of all pages for users; a section ends where the next one begins."""
     result = []
     for path in sorted(folder().glob("*.md")):
@@ -66,7 +66,7 @@ def sections() -> tuple[Section, ...]:
     return tuple(result)
 
 
-def _sections(page: str, text: str) -> Iterator[Section]:
+def _sections(page: str, text: str) -> Iterator[GuideSection]:
     # A line of a fenced block that begins with `#` is no heading.
     fences = [match.start() for match in re.finditer(r"^```", text, re.MULTILINE)]
     heads = [
@@ -77,10 +77,10 @@ def _sections(page: str, text: str) -> Iterator[Section]:
     ends = [*(match.start() for match in heads[1:]), len(text)]
     for match, end in zip(heads, ends, strict=True):
         title = re.sub(r"[`*]", "", match[2])
-        yield Section(page, title, text[match.start() : end].strip())
+        yield GuideSection(page, title, text[match.start() : end].strip())
 
 
-def guide(topic: str | None, offset: int = 0) -> Answer:
+def guide(topic: str | None, offset: int = 0) -> ToolAnswer:
     """The section that fits a topic best, and the names of others; without one, all topics.
 
     topic : PAGE, PAGE/TITLE, a term or words
@@ -115,10 +115,10 @@ def guide(topic: str | None, offset: int = 0) -> Answer:
         "cut": f"{rest} more lines: offset={offset + len(shown)}" if rest > 0 else None,
         "others": others,
     }
-    return Answer(values, shortened("\n".join(lines)))
+    return ToolAnswer(values, shortened("\n".join(lines)))
 
 
-def _topics() -> Answer:
+def _topics() -> ToolAnswer:
     by_page: dict[str, list[str]] = {}
     for section in sections():
         by_page.setdefault(section.page, []).append(section.title)
@@ -127,7 +127,7 @@ def _topics() -> Answer:
     values: dict[str, Any] = {
         "topics": {page: titles[:_MOST_TITLES] for page, titles in by_page.items()}
     }
-    return Answer(values, shortened("\n".join(lines)))
+    return ToolAnswer(values, shortened("\n".join(lines)))
 
 
 def _terms(topic: str) -> list[tuple[str, str]]:
@@ -140,7 +140,7 @@ def _terms(topic: str) -> list[tuple[str, str]]:
         return []
 
 
-def _ranked(topic: str) -> list[Section]:
+def _ranked(topic: str) -> list[GuideSection]:
     """The sections that fit a topic, the best first."""
     page, _, title = (part.strip().lower() for part in topic.partition("/"))
     words = [word for word in re.findall(r"[a-z0-9_-]+", topic.lower()) if len(word) > 1]
@@ -152,7 +152,7 @@ def _ranked(topic: str) -> list[Section]:
     return [section for _, _, section in sorted(scored)]
 
 
-def _score(section: Section, page: str, title: str, words: list[str]) -> float:
+def _score(section: GuideSection, page: str, title: str, words: list[str]) -> float:
     own, text = section.title.lower(), section.text.lower()
     if title:
         if section.page != page:

@@ -9,10 +9,10 @@ from fastprof.analysis.diff.columns import DEFAULT_BY, DIFF_KEYS
 from fastprof.analysis.options import STEPS, WHERE
 from fastprof.analysis.registry import Option, Report
 from fastprof.mcp import schema
-from fastprof.mcp.answer import Answer, bounded, shortened, table_answer
+from fastprof.mcp.answer import ToolAnswer, bounded, shortened, table_answer
 from fastprof.mcp.guide import guide
 from fastprof.mcp.schema import FILE, OF_REPORT, PAGE, Schema, object_schema, page_of
-from fastprof.mcp.session import OpenProfiles, Work
+from fastprof.mcp.session import Job, OpenProfiles
 from fastprof.mcp.tool import Arguments, Tool
 
 _TEXT: Final[Schema] = {"type": "string", "maxLength": 4096}
@@ -38,7 +38,7 @@ _OF_RANKS: Final = Report(
 )
 
 
-def info(profiles: OpenProfiles, arguments: Arguments, work: Work) -> Answer:
+def info(profiles: OpenProfiles, arguments: Arguments, work: Job) -> ToolAnswer:
     """What a file contains and how much of it is known; without a file, which files there are."""
     if arguments.get("file") is None:
         return _files(profiles)
@@ -47,10 +47,10 @@ def info(profiles: OpenProfiles, arguments: Arguments, work: Work) -> Answer:
     with profiles.using([arguments["file"]], work) as (profile,):
         values = bounded(describe(profile, most=50))
         values["warnings"] = bounded(profile.warnings)
-        return Answer(values, shortened(info_text(describe(profile, most=10), 140)))
+        return ToolAnswer(values, shortened(info_text(describe(profile, most=10), 140)))
 
 
-def _files(profiles: OpenProfiles) -> Answer:
+def _files(profiles: OpenProfiles) -> ToolAnswer:
     result = profiles.files.listing()
     lines = [f"{file['bytes']:>14,} bytes  {file['file']}" for file in result["files"]]
     if result["n_files"] > len(lines):
@@ -58,10 +58,10 @@ def _files(profiles: OpenProfiles) -> Answer:
     directories = list(map(str, profiles.files.directories))
     head = f"{result['n_files']} traces below {', '.join(directories)}"
     values = {**result, "directories": directories, "open": profiles.open_files()}
-    return Answer(values, shortened("\n".join([head, *lines])))
+    return ToolAnswer(values, shortened("\n".join([head, *lines])))
 
 
-def compare(profiles: OpenProfiles, arguments: Arguments, work: Work) -> Answer:
+def compare(profiles: OpenProfiles, arguments: Arguments, work: Job) -> ToolAnswer:
     """What changed between two captures."""
     from fastprof.api.diff import diff
 
@@ -75,7 +75,7 @@ def compare(profiles: OpenProfiles, arguments: Arguments, work: Work) -> Answer:
         return table_answer(difference.table(), page_of(arguments), {"report": "diff"})
 
 
-def ranks(profiles: OpenProfiles, arguments: Arguments, work: Work) -> Answer:
+def ranks(profiles: OpenProfiles, arguments: Arguments, work: Job) -> ToolAnswer:
     """The ranks of a run: who waits for whom, and why."""
     options = schema.keywords(_OF_RANKS, _given(_OF_RANKS, arguments))
     changes = options.pop("what_if", [])
@@ -85,7 +85,7 @@ def ranks(profiles: OpenProfiles, arguments: Arguments, work: Work) -> Answer:
         lines += [title, *table.text(8, width=140).splitlines(), ""]
     if changes:
         lines = run.what_if(changes).text(None, width=140).splitlines()
-    return Answer(bounded(run.facts(changes)), shortened("\n".join(lines)))
+    return ToolAnswer(bounded(run.facts(changes)), shortened("\n".join(lines)))
 
 
 def _given(report: Report, arguments: Arguments) -> Mapping[str, Any]:
@@ -93,7 +93,7 @@ def _given(report: Report, arguments: Arguments) -> Mapping[str, Any]:
     return {name: arguments[name] for name in names if name in arguments}
 
 
-def _guide(_: OpenProfiles, arguments: Arguments, __: Work) -> Answer:
+def _guide(_: OpenProfiles, arguments: Arguments, __: Job) -> ToolAnswer:
     return guide(arguments.get("topic"), arguments.get("offset", 0))
 
 

@@ -9,7 +9,7 @@ from fastprof._system.optional import import_optional
 from fastprof._system.regex import regex
 from fastprof.analysis.registry import Option, Report
 from fastprof.errors import ReportError
-from fastprof.mcp.answer import MOST_ROWS, ROWS, Page
+from fastprof.mcp.answer import MOST_ROWS, ROWS, Paging
 from fastprof.model.heading import unknown_name
 
 Schema = dict[str, Any]
@@ -186,12 +186,12 @@ def problem(schema: Schema, values: Mapping[str, Any]) -> str:
     return f"{where}{str(error.message)[:500]}"
 
 
-def page_of(arguments: Mapping[str, Any], limit: int | None = None) -> Page:
+def page_of(arguments: Mapping[str, Any], limit: int | None = None) -> Paging:
     """The rows that a call asks for.
 
     limit : the default of the tool
     """
-    return Page(
+    return Paging(
         arguments.get("sort"),
         arguments.get("columns"),
         arguments.get("offset", 0),

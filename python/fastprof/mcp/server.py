@@ -13,7 +13,7 @@ from fastprof._system.reasons import reason
 from fastprof._version import __version__
 from fastprof.errors import FastprofError
 from fastprof.mcp.schema import problem
-from fastprof.mcp.session import OpenProfiles, Work
+from fastprof.mcp.session import Job, OpenProfiles
 from fastprof.mcp.tool import Tool
 from fastprof.mcp.tools import all_tools
 from fastprof.model.heading import unknown_name
@@ -68,7 +68,7 @@ def server_of(profiles: OpenProfiles, timeout: float) -> Server[Any]:
             return _failure(types, f"unknown tool {call.name!r}; valid: {', '.join(tools)}")
         if problem := _problem(tool, arguments):
             return _failure(types, problem)
-        work = Work()
+        work = Job()
 
         def run() -> Any:
             return _result(types, tool, profiles, arguments, work)
@@ -99,7 +99,7 @@ def server_of(profiles: OpenProfiles, timeout: float) -> Server[Any]:
     )
 
 
-async def _report_progress(anyio: Any, session: Any, work: Work) -> None:
+async def _report_progress(anyio: Any, session: Any, work: Job) -> None:
     """Tell the client how far the reading of a file is, each time that it has advanced."""
     last, done = work.state, 0
     while True:
@@ -125,7 +125,7 @@ def _problem(tool: Tool, arguments: Mapping[str, Any]) -> str:
 
 
 def _result(
-    types: Any, tool: Tool, profiles: OpenProfiles, arguments: Mapping[str, Any], work: Work
+    types: Any, tool: Tool, profiles: OpenProfiles, arguments: Mapping[str, Any], work: Job
 ) -> Any:
     """Run a tool; what a user could cause becomes the text of an error."""
     try:

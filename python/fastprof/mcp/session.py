@@ -31,7 +31,7 @@ class StoppedError(FastprofError):
     """The client has cancelled the call, or it took too long."""
 
 
-class State(NamedTuple):
+class SessionState(NamedTuple):
     """How far a call is: what is read, the rows so far and their estimated total."""
 
     what: str
@@ -39,11 +39,11 @@ class State(NamedTuple):
     total: int
 
 
-class Work:
+class Job:
     """A call in progress, which another thread may stop while it reads a file."""
 
     def __init__(self) -> None:
-        self.state = State("", 0, 0)
+        self.state = SessionState("", 0, 0)
         self._stopped = Event()
 
     def stop(self) -> None:
@@ -59,7 +59,7 @@ class Work:
             `stop` was called.
         """
         self.check()
-        self.state = State(what, done, total)
+        self.state = SessionState(what, done, total)
 
     def check(self) -> None:
         """Raise StoppedError if `stop` was called."""
@@ -102,7 +102,7 @@ class OpenProfiles:
         self._lock_of_runs = Lock()
 
     @contextmanager
-    def using(self, names: Sequence[str], work: Work) -> Iterator[list[Profile]]:
+    def using(self, names: Sequence[str], work: Job) -> Iterator[list[Profile]]:
         """The profiles of some files, for one call at a time.
 
         Raises
@@ -129,7 +129,7 @@ class OpenProfiles:
             parts.popitem(last=False)
         return parts[trim]
 
-    def ranks(self, names: Sequence[str], steps: str | None, work: Work) -> Ranks:
+    def ranks(self, names: Sequence[str], steps: str | None, work: Job) -> Ranks:
         """The ranks of a run; the last runs are kept until a file changes.
 
         Raises
@@ -158,7 +158,7 @@ class OpenProfiles:
         with self._lock:
             return [path for path, entry in self._entries.items() if entry.profile is not None]
 
-    def _locked(self, path: str, work: Work) -> Lock:
+    def _locked(self, path: str, work: Job) -> Lock:
         """The lock of a file, acquired; a call that is stopped does not wait for it any longer."""
         lock = self._entry(path).lock
         while not lock.acquire(timeout=_PERIOD):
@@ -171,7 +171,7 @@ class OpenProfiles:
             self._entries.move_to_end(path)
             return entry
 
-    def _opened(self, path: str, work: Work) -> Profile:
+    def _opened(self, path: str, work: Job) -> Profile:
         """The profile of a file, read again if the file has changed. Its lock is held."""
         entry = self._entry(path)
         try:

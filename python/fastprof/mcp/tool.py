@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fastprof._system.classes import dataclass
-from fastprof.mcp.answer import Answer
+from fastprof.mcp.answer import ToolAnswer
 from fastprof.mcp.schema import Schema
-from fastprof.mcp.session import OpenProfiles, Work
+from fastprof.mcp.session import Job, OpenProfiles
 
 Arguments = Mapping[str, Any]
 
@@ -28,4 +28,4 @@ class Tool:
     about: str
     arguments: Schema
     result: Schema
-    run: Callable[[OpenProfiles, Arguments, Work], Answer]
+    run: Callable[[OpenProfiles, Arguments, Job], ToolAnswer]

@@ -7,10 +7,10 @@ from typing import Final
 from fastprof.analysis.reports import find, names
 from fastprof.errors import ReportError
 from fastprof.mcp import schema
-from fastprof.mcp.answer import Answer, table_answer
+from fastprof.mcp.answer import ToolAnswer, table_answer
 from fastprof.mcp.run_tools import run_tools
 from fastprof.mcp.schema import FILE, OF_REPORT, PAGE, TRIM, object_schema, page_of
-from fastprof.mcp.session import OpenProfiles, Work
+from fastprof.mcp.session import Job, OpenProfiles
 from fastprof.mcp.tool import Arguments, Tool
 
 
@@ -19,7 +19,7 @@ def _of_report(name: str, about: str) -> Tool:
     report = find(name)
     options = schema.option_schemas(report)
 
-    def run(profiles: OpenProfiles, arguments: Arguments, work: Work) -> Answer:
+    def run(profiles: OpenProfiles, arguments: Arguments, work: Job) -> ToolAnswer:
         given = {key: arguments[key] for key in options if key in arguments}
         return _reported(profiles, name, given, arguments, work)
 
@@ -28,8 +28,8 @@ def _of_report(name: str, about: str) -> Tool:
 
 
 def _reported(
-    profiles: OpenProfiles, name: str, given: Arguments, arguments: Arguments, work: Work
-) -> Answer:
+    profiles: OpenProfiles, name: str, given: Arguments, arguments: Arguments, work: Job
+) -> ToolAnswer:
     """The answer with a report of a file.
 
     given : the options of the report
@@ -46,7 +46,7 @@ def _reported(
         return table_answer(table, page, head, without)
 
 
-def _any_report(profiles: OpenProfiles, arguments: Arguments, work: Work) -> Answer:
+def _any_report(profiles: OpenProfiles, arguments: Arguments, work: Job) -> ToolAnswer:
     name, given = arguments["name"], arguments.get("options", {})
     own = schema.option_schemas(find(name))
     # Rows are chosen by arguments of their own; they are options of the command.

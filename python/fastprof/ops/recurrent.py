@@ -202,7 +202,7 @@ def lstm(
     return layers_of(result[0], result[2 if packed else 1 :], bidirectional).work(direction)
 
 
-class Layers(NamedTuple):
+class RecurrentLayers(NamedTuple):
     """The inputs of recurrent layers, by kind; `directions` is None if unknown."""
 
     x: Tensor
@@ -229,7 +229,7 @@ class Layers(NamedTuple):
         return Work((Part("main", cost, text, kernels=_KERNELS, no_tensor_cores=reason),))
 
 
-def layers_of(x: Tensor, others: Iterable[Tensor], bidirectional: Flag) -> Layers:
+def layers_of(x: Tensor, others: Iterable[Tensor], bidirectional: Flag) -> RecurrentLayers:
     """Layers over x, by the dimensions of the rest: biases one, matrices two, states three.
 
     Each layer has two matrices, w_ih and w_hh, and with a projection a third. Raises CannotModel
@@ -247,7 +247,7 @@ def layers_of(x: Tensor, others: Iterable[Tensor], bidirectional: Flag) -> Layer
         raise CannotModel(f"{len(matrices)} matrices do not fit {x.shape} and {states[0].shape}")
     if matrices[0].shape[0] != matrices[1].shape[0]:
         raise CannotModel(f"{matrices[0].shape} and {matrices[1].shape} belong to different layers")
-    return Layers(x, states, matrices, biases, directions)
+    return RecurrentLayers(x, states, matrices, biases, directions)
 
 
 _GATES: Final = {"LSTM": 4, "GRU": 3, "RNN": 1}

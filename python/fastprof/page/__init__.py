@@ -15,7 +15,7 @@ from fastprof.model.page import Page
 from fastprof.page.build import Rendered, build, rendered
 from fastprof.page.run_steps import run_steps
 from fastprof.page.section import Link, PageSource
-from fastprof.page.sections import SECTIONS, Part
+from fastprof.page.sections import SECTIONS, PagePart
 from fastprof.profile.data import ProfileData
 from fastprof.profile.facts import gpu_names
 
@@ -56,7 +56,7 @@ def page_of(
         return Page(build(_name(profile), [*_about(profile), *_limits(where)], sections, links))
 
 
-def _made(part: Part, source: PageSource) -> Rendered:
+def _made(part: PagePart, source: PageSource) -> Rendered:
     """A section as HTML: what it is made of is released before the next one is made."""
     result = rendered(part.section(source))
     if not _is_small(source):
@@ -64,7 +64,7 @@ def _made(part: Part, source: PageSource) -> Rendered:
     return result
 
 
-def _made_if_small(part: Part, source: PageSource) -> Rendered | None:
+def _made_if_small(part: PagePart, source: PageSource) -> Rendered | None:
     """A section of a profile with few cells; None for others, whose sections are made in turn."""
     return _made(part, source) if _is_small(source) else None
 

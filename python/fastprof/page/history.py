@@ -10,7 +10,7 @@ import numpy as np
 
 from fastprof._system.garbage import uncollected
 from fastprof.analysis.history.columns import FIGURES, GROUPS, heading_of
-from fastprof.analysis.history.history import Change, HistoryData, by_capture, signed
+from fastprof.analysis.history.history import HistoryChange, HistoryData, by_capture, signed
 from fastprof.model.numbers import quantity
 from fastprof.model.page import Page
 from fastprof.page.build import build
@@ -46,7 +46,7 @@ def page_of_history(data: HistoryData, figures: Sequence[str] = ()) -> Page:
         return Page(build(title, about, sections))
 
 
-def _changes(data: HistoryData, changes: Sequence[Change]) -> Section:
+def _changes(data: HistoryData, changes: Sequence[HistoryChange]) -> Section:
     groups = by_capture(changes)
     newest = [_card(group) for group in reversed(groups)][:_MOST_CARDS]
     n_more = len(groups) - len(newest)
@@ -70,7 +70,7 @@ def _facts(data: HistoryData) -> Iterator[Fact]:
             yield Fact(heading.header, quantity(float(value), heading.unit), "newest capture")
 
 
-def _card(changes: Sequence[Change]) -> Card:
+def _card(changes: Sequence[HistoryChange]) -> Card:
     """The changes from a capture on."""
     before, after = changes[0].before, changes[0].after
     first = max(changes, key=lambda change: abs(change.share or 0))
@@ -84,7 +84,7 @@ def _card(changes: Sequence[Change]) -> Card:
 
 
 def _charts(
-    data: HistoryData, figures: Sequence[str], changes: Sequence[Change]
+    data: HistoryData, figures: Sequence[str], changes: Sequence[HistoryChange]
 ) -> Iterator[Section]:
     labels = [capture.label() for capture in data.captures]
     places = {each.id: i for i, each in enumerate(data.captures)}
@@ -105,7 +105,7 @@ def _chart(
     figure: str,
     labels: Sequence[str],
     places: dict[int, int],
-    changes: Sequence[Change],
+    changes: Sequence[HistoryChange],
 ) -> Chart:
     heading = heading_of(figure)
     own = [change for change in changes if change.figure == figure]

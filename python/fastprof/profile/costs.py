@@ -275,7 +275,7 @@ def _distinct_keys(calls: CallsOfKernels) -> tuple[Int32, Int32]:
     return row, np.stack(columns, axis=1)[firsts]
 
 
-class Texts:
+class CostTexts:
     """A table column of texts, stored as ids of distinct texts."""
 
     def __init__(self) -> None:
@@ -315,8 +315,9 @@ class CostTables:
     """
 
     def __init__(self, infos: list[ops.KernelInfo], named: Sequence[Named], keys: Int32) -> None:
-        self.mod, self.op, self.params, self.reason = Texts(), Texts(), Texts(), Texts()
-        self.operand_type = Texts()  # of each key
+        self.mod, self.op = CostTexts(), CostTexts()
+        self.params, self.reason = CostTexts(), CostTexts()
+        self.operand_type = CostTexts()  # of each key
         self.helper = array("b")
         self.flops = array("q")
         self.bytes = array("q")

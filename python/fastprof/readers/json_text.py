@@ -43,7 +43,7 @@ class Reader(Protocol):
         """Parse what is complete in a block; the number of bytes consumed."""
 
 
-class Blocks:
+class TextBlocks:
     """The inflated text of a file in blocks; `head` is its start, `damage` an inflate error."""
 
     def __init__(self, file: BinaryIO, name: str) -> None:
@@ -120,7 +120,7 @@ def _before_damage(inflater: Any, block: bytes) -> Iterator[bytes]:
         yield bytes(text)
 
 
-def _read_ahead(blocks: Blocks) -> Iterator[bytes]:
+def _read_ahead(blocks: TextBlocks) -> Iterator[bytes]:
     """Iterate on another thread, one block ahead of the consumer."""
     source = iter(blocks)
     with SecondThread() as thread:
@@ -131,7 +131,7 @@ def _read_ahead(blocks: Blocks) -> Iterator[bytes]:
 
 
 def feed(
-    reader: Reader, blocks: Blocks, progress: Progress | None = None, size: int = 0
+    reader: Reader, blocks: TextBlocks, progress: Progress | None = None, size: int = 0
 ) -> tuple[int, int]:
     """Feed all blocks to the reader. Returns the size of the text and of its unread end.
 

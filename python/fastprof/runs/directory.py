@@ -21,7 +21,7 @@ _TRACE = regex(r"trace(?:-(\d+))?(?:\.rank(\d+))?(\.json|\.json\.gz|\.sqlite|\.d
 
 
 @dataclass(frozen=True)
-class Run:
+class RunDirectory:
     """A directory of a run, and its facts: see `facts.py`."""
 
     path: Path
@@ -85,12 +85,12 @@ def is_run(path: str | os.PathLike[str]) -> bool:
     return os.path.isfile(os.path.join(os.fspath(path), FACTS))
 
 
-def all_runs(home: str | os.PathLike[str] = HOME) -> tuple[list[Run], list[str]]:
+def all_runs(home: str | os.PathLike[str] = HOME) -> tuple[list[RunDirectory], list[str]]:
     """The runs in a directory, the oldest first, and a line for each that cannot be read."""
     runs, problems = [], []
     for path in sorted(Path(home).glob(f"*/{FACTS}")):
         try:
-            runs.append(Run(path.parent, facts_in(path.parent)))
+            runs.append(RunDirectory(path.parent, facts_in(path.parent)))
         except OSError as error:
             problems.append(f"{path}: cannot be read: {error.strerror}")
         except ValueError as error:

@@ -3,7 +3,7 @@
 import json
 import math
 
-from fastprof.mcp.answer import LINES, Page, bounded, cut, shortened, table_answer
+from fastprof.mcp.answer import LINES, Paging, bounded, cut, shortened, table_answer
 from fastprof.model.columns import Ints
 from fastprof.model.heading import Heading
 from fastprof.model.table import Floats, Table, texts
@@ -28,16 +28,16 @@ def table(n, **more):
 
 
 def test_columns_that_text_omits_are_named_and_unknown_ones_apart():
-    values = table_answer(table(3), Page(), {}).values
+    values = table_answer(table(3), Paging(), {}).values
     assert values["rows"][2] == {"op": "op2", "gpu_ns": 2}
     assert (values["more_columns"], values["unknown_columns"]) == (["hidden"], ["roof"])
     assert values["units"] == {"gpu_ns": "ns"}
-    every = table_answer(table(3), Page(columns=["all"]), {}).values
+    every = table_answer(table(3), Paging(columns=["all"]), {}).values
     assert every["rows"][0] == {"op": "op0", "gpu_ns": 0, "hidden": 0, "roof": None}
 
 
 def test_sorted_rows_are_cut():
-    values = table_answer(table(100), Page("gpu", None, 10, 5), {"file": "x"}).values
+    values = table_answer(table(100), Paging("gpu", None, 10, 5), {"file": "x"}).values
     assert [row["gpu_ns"] for row in values["rows"]] == [89, 88, 87, 86, 85]
     assert values["cut"] == "rows 11 to 15 of 100; the next: offset=15; at most limit=200 a call"
     assert values["file"] == "x"
@@ -49,7 +49,7 @@ def test_what_is_cut_is_told():
 
 
 def test_a_long_table_loses_rows_and_keeps_its_notes():
-    answer = table_answer(table(500, notes=("a note",)), Page(limit=200), {})
+    answer = table_answer(table(500, notes=("a note",)), Paging(limit=200), {})
     lines = answer.text.splitlines()
     assert len(lines) <= LINES and lines[-1] == "a note"
     assert len(answer.values["rows"]) == 200

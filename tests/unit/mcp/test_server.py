@@ -13,7 +13,7 @@ from bench.generate import generate
 
 from fastprof.errors import MissingDependencyError
 from fastprof.mcp import server
-from fastprof.mcp.answer import LINES, Answer
+from fastprof.mcp.answer import LINES, ToolAnswer
 from fastprof.mcp.http import address
 from fastprof.mcp.session import StoppedError
 from fastprof.mcp.tool import Tool
@@ -207,7 +207,7 @@ class _Endless:
         except StoppedError:
             self.stopped.set()
             raise
-        return Answer({}, "never")
+        return ToolAnswer({}, "never")
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from fastprof.errors import BadInputError
-from fastprof.mcp.session import StoppedError, Work, resident
+from fastprof.mcp.session import Job, StoppedError, resident
 from unit.mcp.clients import profiles_of
 
 
@@ -20,7 +20,7 @@ def folder(tmp_path, generated):
 
 def opened(profiles, *names):
     """The profiles of files, after the call that used them."""
-    with profiles.using([f"{name}.sqlite" for name in names], Work()) as result:
+    with profiles.using([f"{name}.sqlite" for name in names], Job()) as result:
         return result
 
 
@@ -48,7 +48,7 @@ def test_the_least_recently_used_is_closed_when_memory_is_short(folder):
 
 def test_a_profile_in_use_is_not_closed(folder):
     profiles = profiles_of(folder, 0.0, lambda: 1.0)
-    with profiles.using(["a.sqlite"], Work()) as (first,):
+    with profiles.using(["a.sqlite"], Job()) as (first,):
         opened(profiles, "b")
         assert names_of(profiles) == ["a", "b"]
         assert len(first.summary()) > 0
@@ -67,7 +67,7 @@ def test_a_changed_file_is_read_again(folder, generated):
 
 def test_parts_are_kept_with_their_profile(folder):
     profiles = profiles_of(folder)
-    with profiles.using(["a.sqlite"], Work()) as (profile,):
+    with profiles.using(["a.sqlite"], Job()) as (profile,):
         assert profiles.part(profile, None) is profile
         assert profiles.part(profile, ":") is profiles.part(profile, ":")
 
@@ -77,10 +77,10 @@ def test_the_memory_of_this_process_is_known():
 
 
 def test_a_stopped_call_does_not_wait_for_another_one(folder):
-    profiles, work = profiles_of(folder), Work()
+    profiles, work = profiles_of(folder), Job()
     work.stop()
     with (
-        profiles.using(["a.sqlite"], Work()),
+        profiles.using(["a.sqlite"], Job()),
         pytest.raises(StoppedError),
         profiles.using(["a.sqlite"], work),
     ):

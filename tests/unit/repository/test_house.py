@@ -5,6 +5,7 @@ import functools
 import gc
 import os
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -348,6 +349,16 @@ def test_functions_are_verbs_or_nouns() -> None:
     ]
     assert len(functions) > 1000
     assert [text for text in functions if " of_" in text] == []
+
+
+def test_a_class_has_a_name_of_its_own() -> None:
+    homes = defaultdict(list)
+    for path in MODULES:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(named(path))
+    assert len(homes) > 400
+    assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
 
 
 def test_types_are_ignored_for_a_reason_only() -> None:

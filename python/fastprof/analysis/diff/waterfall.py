@@ -67,7 +67,7 @@ class Waterfall:
     after: Half
     matched: Matched
     unit: str
-    clocks: Clocks | None
+    clocks: ClockChange | None
 
     @property
     def n_rows(self) -> int:
@@ -187,7 +187,7 @@ def _same_kernels(before: Half, after: Half) -> tuple[Int64, Int64]:
     return table[:, 0], table[:, 1]
 
 
-def _with_clocks(half: Half, clocks: Clocks, shared: Bools) -> Half:
+def _with_clocks(half: Half, clocks: ClockChange, shared: Bools) -> Half:
     parts = np.array([part == COMPUTE for part in half.side.texts("part")], bool)
     explained = np.rint(clocks.half * half.own_ns).astype(np.int64)
     ns = np.where(parts & shared[half.row], explained, 0)
@@ -201,7 +201,7 @@ _LEAST_KERNELS: Final = 3
 _SMALL: Final = 0.001  # of the time; such kernels do not count
 
 
-class Clocks(NamedTuple):
+class ClockChange(NamedTuple):
     """The common factor of the kernels' time.
 
     Parameters
@@ -225,7 +225,7 @@ class Clocks(NamedTuple):
         return tanh(self.logarithm / 2)
 
 
-def clocks_of(before: Int64, after: Int64) -> Clocks | None:
+def clocks_of(before: Int64, after: Int64) -> ClockChange | None:
     """The factor by which most kernels differ, None if there is none.
 
     before, after : GPU time of the same kernels, ns a launch times the launches of one side
@@ -240,7 +240,7 @@ def clocks_of(before: Int64, after: Int64) -> Clocks | None:
     share = float(weight[follows].sum() / weight.sum())
     if abs(middle) < _LEAST_CHANGE or min(share, follows.mean()) < _LEAST_SHARE:
         return None
-    return Clocks(middle, share)
+    return ClockChange(middle, share)
 
 
 def _weighted_median(values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]) -> float:

@@ -30,7 +30,7 @@ _LEAST: Final = 0.05  # of the largest row
 _KEYS: Final = ("layer", "op")
 
 
-class Change(NamedTuple):
+class HistoryChange(NamedTuple):
     """A change of the level of a figure.
 
     Parameters
@@ -125,7 +125,7 @@ class HistoryData:
 
     def changes(
         self, figures: Sequence[str] = (), threshold: float = THRESHOLD
-    ) -> tuple[Change, ...]:
+    ) -> tuple[HistoryChange, ...]:
         """The changes of the level of figures, in order of the captures.
 
         figures : see `figures`
@@ -176,7 +176,7 @@ class HistoryData:
         )
         return table.take(order)
 
-    def _changes_of(self, figure: str) -> Iterator[Change]:
+    def _changes_of(self, figure: str) -> Iterator[HistoryChange]:
         values = self.series(figure)
         known = np.flatnonzero(np.isfinite(values))
         places = change_points(values[known])
@@ -185,13 +185,15 @@ class HistoryData:
             old = float(np.median(values[known[bounds[i] : place]]))
             new = float(np.median(values[known[place : bounds[i + 2]]]))
             before, after = (self.captures[known[at]] for at in (place - 1, place))
-            yield Change(figure, before, after, old, new)
+            yield HistoryChange(figure, before, after, old, new)
 
     def _largest(self, kind: str) -> list[str]:
         times = self.captures[-1].figures.parts.get(kind, {}) if self.captures else {}
         return [f"{kind}:{name}" for name in list(times)[:MOST]]
 
-    def _columns(self, figures: Sequence[str], changes: Sequence[Change]) -> dict[str, ColumnData]:
+    def _columns(
+        self, figures: Sequence[str], changes: Sequence[HistoryChange]
+    ) -> dict[str, ColumnData]:
         every = [*self.captures]
         marks: dict[int, list[str]] = {}
         for change in changes:
@@ -304,15 +306,15 @@ def _tags(tags: Mapping[str, str]) -> str | None:
     return " ".join(f"{key}={value}" for key, value in tags.items()) or None
 
 
-def by_capture(changes: Sequence[Change]) -> list[list[Change]]:
+def by_capture(changes: Sequence[HistoryChange]) -> list[list[HistoryChange]]:
     """The changes between the same two captures together."""
-    groups: dict[tuple[int, int], list[Change]] = {}
+    groups: dict[tuple[int, int], list[HistoryChange]] = {}
     for change in changes:
         groups.setdefault((change.before.id, change.after.id), []).append(change)
     return list(groups.values())
 
 
-def _lines(changes: Sequence[Change], store: str) -> Iterator[str]:
+def _lines(changes: Sequence[HistoryChange], store: str) -> Iterator[str]:
     """The changes in words."""
     for group in by_capture(changes):
         before, after = group[0].before.label(), group[0].after.label()

@@ -269,7 +269,7 @@ def _notes(profile: ProfileData) -> tuple[str, ...]:
     return (f"with backward = gpu, as backward is not linked to forward: {advice}",)
 
 
-class Spans(NamedTuple):
+class RangeSpans(NamedTuple):
     """Sums over GPUs, int64 [ranges]; 0 for ranges without work.
 
     Parameters
@@ -282,7 +282,7 @@ class Spans(NamedTuple):
     idle: Int64
 
 
-def spans(profile: ProfileData, ranges: Int32, rows: Bools | None) -> Spans:
+def spans(profile: ProfileData, ranges: Int32, rows: Bools | None) -> RangeSpans:
     """The spans of ranges.
 
     Parameters
@@ -290,7 +290,7 @@ def spans(profile: ProfileData, ranges: Int32, rows: Bools | None) -> Spans:
     ranges : rows of `profile.ranges`
     rows : the work to include, bool [kernels]; None for all
     """
-    instances, result = profile.ranges, Spans(*np.zeros((2, len(ranges)), np.int64))
+    instances, result = profile.ranges, RangeSpans(*np.zeros((2, len(ranges)), np.int64))
     start, launched = numbers(profile, "start"), numbers(profile, "launch_start")
     end = start + np.maximum(numbers(profile, "sil"), 0)
     device, (work, thread) = numbers(profile, "device"), _of_threads(profile, rows)

@@ -78,7 +78,7 @@ _HAS_FP4: Final = ("10.", "12.")  # with it; NVIDIA's peaks are one to two times
 
 
 @dataclass(frozen=True, eq=False)
-class Spans:
+class PredictedSpans:
     """The times of cells on another GPU.
 
     Parameters
@@ -156,9 +156,9 @@ class OtherGpu:
         device = with_figures(Device(None), name)
         sources = {key: text.removeprefix("--gpu: ") for key, text in device.sources.items()}
         self.device = replace(device, sources=sources)
-        self._spans: tuple[ReportCells, Spans] | None = None
+        self._spans: tuple[ReportCells, PredictedSpans] | None = None
 
-    def spans(self, cells: ReportCells) -> Spans:
+    def spans(self, cells: ReportCells) -> PredictedSpans:
         """The times of cells; those of the last cells are kept.
 
         Raises
@@ -171,7 +171,7 @@ class OtherGpu:
         return self._spans[1]
 
 
-def _spans_of(cells: ReportCells, devices: Mapping[int, Device], new: Device) -> Spans:
+def _spans_of(cells: ReportCells, devices: Mapping[int, Device], new: Device) -> PredictedSpans:
     """devices : the recorded GPUs by number"""
     key, n = key_of(cells, "device"), len(cells)
     low, high, rule = np.ones(n), np.ones(n), np.full(n, _NO_COST, np.int32)
@@ -191,7 +191,7 @@ def _spans_of(cells: ReportCells, devices: Mapping[int, Device], new: Device) ->
             low[rows], high[rows], rule[rows] = pair.spans(ideals)
             missing |= pair.missing
             may_use_tf32 |= pair.may_use_tf32
-    return Spans(low, high, rule, frozenset(missing), may_use_tf32)
+    return PredictedSpans(low, high, rule, frozenset(missing), may_use_tf32)
 
 
 def is_same(old: Device, new: Device) -> bool:

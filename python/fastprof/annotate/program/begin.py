@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 
 from fastprof.annotate.program.compiled import keep_layers
-from fastprof.annotate.program.layers import Annotation, annotate_graphs
+from fastprof.annotate.program.layers import LayerAnnotation, annotate_graphs
 from fastprof.annotate.program.program import RecordedProgram
 from fastprof.runs.facts import from_environment
 
@@ -17,6 +17,6 @@ def begin() -> None:
         return
     keep_layers()
     annotate_graphs()
-    program = RecordedProgram(settings, Annotation(settings.functions))
+    program = RecordedProgram(settings, LayerAnnotation(settings.functions))
     atexit.register(program.ended)
     program.begin()

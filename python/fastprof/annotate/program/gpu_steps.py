@@ -13,7 +13,7 @@ from fastprof._core._slow_steps import SlowSteps
 _MOST: Final = 64  # steps that the GPU may be behind
 
 
-class Event(Protocol):
+class StepEvent(Protocol):
     """A mark in a stream of the GPU, as `torch.cuda.Event(enable_timing=True)`."""
 
     def record(self) -> None:
@@ -48,15 +48,15 @@ class GpuSteps:
     def __init__(
         self,
         slow: SlowSteps,
-        new_event: Callable[[], Event] | None = None,
+        new_event: Callable[[], StepEvent] | None = None,
         is_usable: Callable[[], bool] | None = None,
     ) -> None:
         self._slow = slow
-        self._new_event: Callable[[], Event] = new_event or _timed_event
+        self._new_event: Callable[[], StepEvent] = new_event or _timed_event
         self._is_usable = is_usable or _is_usable
-        self._marks: deque[tuple[int, Event]] = deque()  # steps and ends that are not known yet
-        self._free: list[Event] = []
-        self._last: Event | None = None
+        self._marks: deque[tuple[int, StepEvent]] = deque()  # steps and ends that are not known yet
+        self._free: list[StepEvent] = []
+        self._last: StepEvent | None = None
         self._is_off = False
         self.forget()
 
@@ -116,8 +116,8 @@ class GpuSteps:
         return is_slow
 
 
-def _timed_event() -> Event:
-    event: Event = torch.cuda.Event(enable_timing=True)
+def _timed_event() -> StepEvent:
+    event: StepEvent = torch.cuda.Event(enable_timing=True)
     return event
 
 

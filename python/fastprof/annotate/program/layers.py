@@ -101,7 +101,7 @@ def _class_name(module: Module) -> str:
     return type(inner).__name__
 
 
-class Annotation:
+class LayerAnnotation:
     """`fastprof.init` on behalf of the user. Its ranges are off, except in recordings.
 
     Parameters

@@ -15,7 +15,7 @@ from torch.utils.data import get_worker_info
 from fastprof._core._countdown import Countdown
 from fastprof._system.reasons import reason
 from fastprof.annotate.layers import Layers
-from fastprof.annotate.program.layers import Annotation, annotate_all
+from fastprof.annotate.program.layers import LayerAnnotation, annotate_all
 from fastprof.annotate.program.modules import Outermost, OwnProfilers
 from fastprof.annotate.program.recording import StepRecording
 from fastprof.annotate.program.signals import Guard, HandOver, Signals
@@ -50,7 +50,7 @@ class RecordedProgram:
     annotation : of torch
     """
 
-    def __init__(self, settings: Settings, annotation: Annotation) -> None:
+    def __init__(self, settings: Settings, annotation: LayerAnnotation) -> None:
         self._settings, self._annotation = settings, annotation
         self._due = Due(settings)
         self._watched = self._due.watch

@@ -25,7 +25,7 @@ from fastprof.model.numbers import quantity
 from fastprof.profile.data import ProfileData
 from fastprof.profile.load import load
 from fastprof.ranks.run.pictures import KINDS, TRANSFER, WAIT, chain_slices
-from fastprof.ranks.run.record import COMPUTE, COPY, Label, Signature
+from fastprof.ranks.run.record import COMPUTE, COPY, CallSignature, Label
 from fastprof.ranks.run.result import RunData
 
 _OWN_PIDS: Final = 1_000_000  # and the number of the rank: of ranks whose process ids are equal
@@ -297,7 +297,7 @@ def _flows(run: RunData, rows: Int64) -> tuple[Int64, Int64, Int64]:
     return flow, np.append(0, np.cumsum(counts)), np.concatenate(ends)
 
 
-def _call_text(texts: Interned, signature: Signature) -> bytes:
+def _call_text(texts: Interned, signature: CallSignature) -> bytes:
     """Name, category and arguments of a call."""
     size = "" if signature.size < 0 else quantity(float(signature.size), "bytes")
     name = " ".join(filter(None, (signature.kind, size, signature.dtype)))

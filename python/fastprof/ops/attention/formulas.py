@@ -48,7 +48,7 @@ def lengths(*candidates: Any) -> tuple[int | None, int | None]:
     return None, None
 
 
-class Sequences(NamedTuple):
+class SequenceLengths(NamedTuple):
     """Starts of concatenated sequences, if any, and the maximum numbers of queries and of keys."""
 
     starts: Tensor | None = None
@@ -87,7 +87,7 @@ def varlen_sizes(
     (query, key, value, ...): flash_attn|flashattn::_flash_attn_forward aten::FlashAttnFunc
 """)
 def flash_attn_func(
-    operands: Operands, sequences: Sequences, other: Tensor | None = None, *, direction: str
+    operands: Operands, sequences: SequenceLengths, other: Tensor | None = None, *, direction: str
 ) -> Work:
     return attention_work(varlen_sizes(operands, sequences.starts, sequences[1:]), direction)
 
@@ -140,7 +140,7 @@ def sequences(operands: Operands, bounds: Bounds, *, direction: str) -> Work:
         aten::_cudnn_attention_forward
 """)
 def cudnn_attention_forward(
-    operands: Operands, sequences: Sequences, other: Tensor | None = None, *, direction: str
+    operands: Operands, sequences: SequenceLengths, other: Tensor | None = None, *, direction: str
 ) -> Work:
     sizes = varlen_sizes(operands, sequences.starts, sequences[1:], heads_first)
     return attention_work(sizes, direction)
@@ -488,7 +488,10 @@ def scaled_dot_product_flash_attention_backward(
         ...): xformers_flash|xformers_flash3::flash_bwd
 """)
 def flash_attention_backward(
-    gradient: Tensor, operands: Operands, sequences: Sequences, mask_gradient: Flag | None = None
+    gradient: Tensor,
+    operands: Operands,
+    sequences: SequenceLengths,
+    mask_gradient: Flag | None = None,
 ) -> Work:
     sizes = varlen_sizes(operands, sequences.starts, sequences[1:])
     return gradients(gradient, operands, sizes, mask_gradient is True)
@@ -504,6 +507,8 @@ def flash_attention_backward(
     (gradient, query, key, value, other, other, other, other, mask, starts, other,
         longest_query, longest_key, ...): aten::_cudnn_attention_backward
 """)
-def cudnn_attention_backward(gradient: Tensor, operands: Operands, sequences: Sequences) -> Work:
+def cudnn_attention_backward(
+    gradient: Tensor, operands: Operands, sequences: SequenceLengths
+) -> Work:
     sizes = varlen_sizes(operands, sequences.starts, sequences[1:], heads_first)
     return gradients(gradient, operands, sizes)

@@ -108,7 +108,7 @@ def permuted(tensor: Tensor, order: tuple[int, ...]) -> Tensor:
 Sizes: TypeAlias = tuple[int, ...]
 
 
-class Window(NamedTuple):
+class ConvolutionWindow(NamedTuple):
     """The movement of the kernel over the image, by dimension; None if not recorded.
 
     `padding` is the sum of both sides: 'same' can pad them differently.
@@ -127,7 +127,7 @@ class Window(NamedTuple):
         padding: Ints | str | Unknown,
         dilation: Ints | Unknown,
         output_padding: Ints | Unknown = 0,
-    ) -> Window:
+    ) -> ConvolutionWindow:
         """Read the arguments of a call; raises CannotModel when torch would reject them."""
         rank = len(kernel)
         steps = _by_dimension("stride", stride, rank, 1)
@@ -247,7 +247,7 @@ class Convolution:
     weights: int
     groups: int | None
     transposed: bool
-    window: Window
+    window: ConvolutionWindow
     dtype: str | None
     exact: bool = True
 
@@ -390,7 +390,7 @@ def sized(
         filters = known * each
     _check_channels(channels, filters, weight.shape, known, transposed)
     kernel = weight.shape[2:]
-    window = Window.read(kernel, stride, padding, dilation, output_padding)
+    window = ConvolutionWindow.read(kernel, stride, padding, dilation, output_padding)
     return Convolution(
         batch=batch,
         channels=channels,

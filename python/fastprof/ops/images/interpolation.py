@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work
-from fastprof.ops.images.pooling import Sizes, Windows, adaptive_avg_pool, by_dimension
+from fastprof.ops.images.pooling import PoolingWindows, Sizes, adaptive_avg_pool, by_dimension
 from fastprof.ops.matrix.matmul import GEMM
 from fastprof.ops.parameters import Flag, Int, Ints
 from fastprof.ops.registry import operators
@@ -197,7 +197,7 @@ def _columns(
     # Elements of a window, and windows, of an image of two dimensions.
     kernel = by_dimension("kernel_size", kernel_size, 2, 1)
     steps = by_dimension("stride", stride, 2, 1)
-    window, windows = Windows(kernel, steps, padding, dilation).pooled(image)
+    window, windows = PoolingWindows(kernel, steps, padding, dilation).pooled(image)
     return window, elements(windows)
 
 

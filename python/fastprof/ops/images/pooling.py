@@ -42,7 +42,7 @@ def by_dimension(name: str, value: Ints | Unknown, dimensions: int, least: int) 
     return values
 
 
-class Windows(NamedTuple):
+class PoolingWindows(NamedTuple):
     """The arguments of a call that say where its windows are."""
 
     kernel_size: Ints | Unknown
@@ -123,7 +123,7 @@ def adaptive_taps(sizes: Sizes, target: Sizes) -> int:
     )
 
 
-def _pooled(x: Tensor, windows: Windows, dimensions: int) -> tuple[int, Tensor]:
+def _pooled(x: Tensor, windows: PoolingWindows, dimensions: int) -> tuple[int, Tensor]:
     # Elements of a window, and the output.
     window, sizes = windows.pooled(image(x, dimensions))
     return window, _resized(x, sizes)
@@ -141,20 +141,20 @@ def picked_windows(x: Tensor, y: Tensor, window: int, direction: str) -> Answer:
     return Cost(elements(y.shape) * window, moved(x, y, indices)), texts(x)
 
 
-def max_pool(x: Tensor, windows: Windows, *, dimensions: int, direction: str) -> Answer:
+def max_pool(x: Tensor, windows: PoolingWindows, *, dimensions: int, direction: str) -> Answer:
     """Cost of a maximum pooling over the last `dimensions`."""
     window, y = _pooled(x, windows, dimensions)
     return picked_windows(x, y, window, direction)
 
 
-def avg_pool(x: Tensor, windows: Windows, *, dimensions: int, direction: str) -> Answer:
+def avg_pool(x: Tensor, windows: PoolingWindows, *, dimensions: int, direction: str) -> Answer:
     """Cost of a mean pooling over the last `dimensions`."""
     window, y = _pooled(x, windows, dimensions)
     flops = elements(y.shape) * (window + (direction == "bprop"))
     return Cost(flops, moved(x, y) if direction == "fprop" else moved(y, fresh(x))), texts(x)
 
 
-def lp_pool(x: Tensor, windows: Windows, *, dimensions: int, direction: str) -> Answer:
+def lp_pool(x: Tensor, windows: PoolingWindows, *, dimensions: int, direction: str) -> Answer:
     """Cost of a power-mean pooling over the last `dimensions`."""
     window, y = _pooled(x, windows, dimensions)
     count, outputs = elements(x.shape), elements(y.shape)
@@ -180,7 +180,7 @@ def max_unpool(
     if indices.shape != x.shape:
         raise CannotModel(f"indices {indices.shape} do not fit {x.shape}")
     if output_size is None:
-        result = Windows(kernel_size, stride, padding).unpooled(sizes)
+        result = PoolingWindows(kernel_size, stride, padding).unpooled(sizes)
     else:
         last = output_size[-dimensions:] if isinstance(output_size, tuple) else output_size
         result = by_dimension("output_size", last, dimensions, 0)

@@ -44,7 +44,7 @@ def split(lists: Lists | None, flat: Lists) -> Lists:
     return lists
 
 
-class Step:
+class OptimizerStep:
     """The cost of a step over lists, which a call passes one by one or as `lists`.
 
     Parameters
@@ -105,7 +105,7 @@ table_row("""
     (_, flag, lists, _, _, _, _, _, _, _, _): amp_C.multi_tensor_adam
 """)(
     "gradients*?, parameters*?, averages*?, squares*?, lists**?, flag?",
-    Step(2 + ADAM, "gradients parameters averages squares", "parameters averages squares"),
+    OptimizerStep(2 + ADAM, "gradients parameters averages squares", "parameters averages squares"),
 )
 
 
@@ -115,7 +115,7 @@ table_row("""
     Bytes: sources read, results written.
     (_, flag, sources*, results*, _): amp_C.multi_tensor_scale
     (_, flag, lists, _): amp_C.multi_tensor_scale
-""")("sources*?, results*?, lists**?, flag?", Step(2, "sources results", ""))
+""")("sources*?, results*?, lists**?, flag?", OptimizerStep(2, "sources results", ""))
 
 
 @operators("""
@@ -184,7 +184,7 @@ table_row("""
     (_, flag, lists, rate, _, _, _, taken, _, _, _, scale): amp_C.multi_tensor_adam_capturable
 """)(
     "rate, taken, scale, gradients*?, parameters*?, averages*?, squares*?, lists**?, flag?",
-    Step(
+    OptimizerStep(
         _CAPTURABLE,
         "gradients parameters averages squares",
         "parameters averages squares gradients",
@@ -205,7 +205,7 @@ table_row("""
 """)(
     "rate, taken, scale, gradients*?, parameters*?, averages*?, squares*?, masters*?, lists**?,"
     " flag?",
-    Step(
+    OptimizerStep(
         _CAPTURABLE,
         "gradients parameters averages squares masters",
         "masters averages squares gradients",
@@ -223,7 +223,7 @@ table_row("""
     (_, flag, lists, _, _, _, _): amp_C.multi_tensor_adagrad
 """)(
     "gradients*?, parameters*?, sums*?, lists**?, flag?",
-    Step(_ADAGRAD, "gradients parameters sums", "parameters sums"),
+    OptimizerStep(_ADAGRAD, "gradients parameters sums", "parameters sums"),
 )
 
 
@@ -266,7 +266,7 @@ table_row("""
     (_, flag, lists, _, _, _, _, _, _, _, _, _, norm, _, _): amp_C.multi_tensor_lamb
 """)(
     "norm, gradients*?, parameters*?, averages*?, squares*?, lists**?, flag?",
-    Step(
+    OptimizerStep(
         _LAMB,
         "gradients parameters averages squares",
         "parameters averages squares gradients",
@@ -281,4 +281,4 @@ table_row("""
     Bytes: both lists read, results written.
     (_, flag, left*, right*, results*, _, _, _): amp_C.multi_tensor_axpby
     (_, flag, lists, _, _, _): amp_C.multi_tensor_axpby
-""")("left*?, right*?, results*?, lists**?, flag?", Step(4, "left right results", ""))
+""")("left*?, right*?, results*?, lists**?, flag?", OptimizerStep(4, "left right results", ""))

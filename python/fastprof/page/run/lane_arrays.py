@@ -11,7 +11,7 @@ from fastprof._system.classes import NamedTuple
 from fastprof.model.arrays import Int64
 from fastprof.page.sections.timeline import planes
 from fastprof.ranks.run.pictures import KINDS, ChainSlices
-from fastprof.ranks.run.record import Label, Signature
+from fastprof.ranks.run.record import CallSignature, Label
 from fastprof.ranks.run.result import RunData
 
 Arrays = dict[str, Any]
@@ -24,7 +24,7 @@ class Instance(NamedTuple):
     about: str
 
 
-class Events:
+class RunEvents:
     """What a time line of ranks shows.
 
     Parameters
@@ -46,7 +46,7 @@ class Events:
         pieces: dict[int, ChainSlices],
         calls: dict[int, Int64],
         label_text: Callable[[Label], str],
-        instance_of: Callable[[Signature], Instance],
+        instance_of: Callable[[CallSignature], Instance],
     ) -> None:
         self.run, self.pieces, self.calls = run, pieces, calls
         self.label_text, self.instance_of = label_text, instance_of
@@ -79,7 +79,7 @@ class _Texts:
         return list(self._numbers)
 
 
-def lane_arrays(events: Events) -> tuple[Arrays, Arrays]:
+def lane_arrays(events: RunEvents) -> tuple[Arrays, Arrays]:
     """The data (ranks, lanes, texts) and arrays of the chart; see lanes_data.js."""
     texts = _Texts()
     texts.number("")
@@ -112,7 +112,7 @@ def _joined(parts: list[dict[str, Int64]]) -> dict[str, Int64]:
     return {name: np.concatenate([part[name] for part in parts]) for name in names}
 
 
-def _by_channel(events: Events, rows: Int64) -> list[tuple[int, Int64]]:
+def _by_channel(events: RunEvents, rows: Int64) -> list[tuple[int, Int64]]:
     """The calls of each communication stream of a rank."""
     run_calls = events.run.waits.instances.calls
     channels = np.array([signature.channel for signature in run_calls.signatures] or [0])
@@ -120,7 +120,7 @@ def _by_channel(events: Events, rows: Int64) -> list[tuple[int, Int64]]:
     return [(number, rows[channel == number]) for number in np.unique(channel).tolist()]
 
 
-def _times(events: Events, start: Int64, end: Int64) -> dict[str, Int64]:
+def _times(events: RunEvents, start: Int64, end: Int64) -> dict[str, Int64]:
     """The start, as its distance from the one before, and the length."""
     return {
         "start": np.diff(start, prepend=events.origin),
@@ -128,7 +128,7 @@ def _times(events: Events, start: Int64, end: Int64) -> dict[str, Int64]:
     }
 
 
-def _of_pieces(events: Events, rank: int, own: ChainSlices, texts: _Texts) -> dict[str, Int64]:
+def _of_pieces(events: RunEvents, rank: int, own: ChainSlices, texts: _Texts) -> dict[str, Int64]:
     labels = events.run.records[rank].labels
     used, place = np.unique(own.label, return_inverse=True)
     names = np.array(
@@ -144,7 +144,7 @@ def _of_pieces(events: Events, rank: int, own: ChainSlices, texts: _Texts) -> di
     }
 
 
-def _of_calls(events: Events, rows: Int64) -> dict[str, Int64]:
+def _of_calls(events: RunEvents, rows: Int64) -> dict[str, Int64]:
     waits = events.run.waits
     start, end = waits.arrival[rows], waits.end[rows]
     wait = np.where(events.instance(rows) > 0, waits.wait[rows], 0)
@@ -156,7 +156,7 @@ def _of_calls(events: Events, rows: Int64) -> dict[str, Int64]:
     }
 
 
-def _of_instances(events: Events) -> dict[str, Int64]:
+def _of_instances(events: RunEvents) -> dict[str, Int64]:
     waits, some = events.run.waits, events.instances
     order, bounds = waits.members
     counts = np.diff(bounds)

@@ -10,7 +10,7 @@ import numpy as np
 from fastprof._system.classes import NamedTuple
 from fastprof.model.arrays import Int64
 from fastprof.model.numbers import quantity
-from fastprof.page.run.lane_arrays import Events, Instance, lane_arrays
+from fastprof.page.run.lane_arrays import Instance, RunEvents, lane_arrays
 from fastprof.page.section import Chart, Section
 from fastprof.ranks.run.pictures import (
     ChainSlices,
@@ -19,7 +19,7 @@ from fastprof.ranks.run.pictures import (
     chosen_ranks,
     slowest_step,
 )
-from fastprof.ranks.run.record import Label, Signature
+from fastprof.ranks.run.record import CallSignature, Label
 from fastprof.ranks.run.result import RunData
 
 _MOST_RANKS: Final = 64
@@ -119,7 +119,7 @@ def _lead(run: RunData, waits: StepWaits, chosen: _Range, n_ranks: int) -> Itera
 def _chart(run: RunData, waits: StepWaits, slices: dict[int, ChainSlices], chosen: _Range) -> Chart:
     pieces = {rank: own.take(_inside(own.start, own.end, chosen)) for rank, own in slices.items()}
     calls = {rank: _calls(run, rank, chosen) for rank in slices}
-    events = Events(run, pieces, calls, _label_text, _instance)
+    events = RunEvents(run, pieces, calls, _label_text, _instance)
     data, arrays = lane_arrays(events)
     slowest = slowest_step(waits)
     places = range(chosen.first, chosen.last + 1)
@@ -150,7 +150,7 @@ def _label_text(label: Label) -> str:
     return " · ".join(filter(None, parts))
 
 
-def _instance(signature: Signature) -> Instance:
+def _instance(signature: CallSignature) -> Instance:
     size = "" if signature.size < 0 else quantity(float(signature.size), "bytes")
     what = " ".join(filter(None, (signature.kind, size, signature.dtype)))
     group = f"group {signature.group}" if signature.group else ""

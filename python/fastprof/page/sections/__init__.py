@@ -9,7 +9,7 @@ from fastprof.page.section import SectionMaker
 from fastprof.page.sections import answer, flame, memory, recorded, roofline, tables, timeline
 
 
-class Part(NamedTuple):
+class PagePart(NamedTuple):
     """A section of the page.
 
     Parameters
@@ -25,11 +25,11 @@ class Part(NamedTuple):
 
 
 SECTIONS: Final = (
-    Part(answer.section, ("steps", "idle")),
-    Part(flame.section, is_ahead=True),
-    Part(timeline.section),
-    Part(roofline.section),
-    Part(memory.section),
-    Part(tables.section, ("ranges", "overlap", "copies")),
-    Part(recorded.section),
+    PagePart(answer.section, ("steps", "idle")),
+    PagePart(flame.section, is_ahead=True),
+    PagePart(timeline.section),
+    PagePart(roofline.section),
+    PagePart(memory.section),
+    PagePart(tables.section, ("ranges", "overlap", "copies")),
+    PagePart(recorded.section),
 )

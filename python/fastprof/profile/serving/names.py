@@ -28,7 +28,7 @@ from typing import Final
 from fastprof._system.classes import NamedTuple
 from fastprof._system.regex import regex
 from fastprof.model.markers import Kind, Meaning
-from fastprof.ops.libraries.serving.lengths import Batch, Lengths, batch_of
+from fastprof.ops.libraries.serving.lengths import BatchLengths, Lengths, batch_of
 
 PREFILL, DECODE, MIXED = "prefill", "decode", "mixed"
 DRAFT, VERIFY, SAMPLING = "draft", "verify", "sampling"
@@ -151,7 +151,7 @@ _GENERATE: Final = regex(r"generate\[(prefill|decode)(?: bs=(\d+) toks=(\d+))?\]
 _SGLANG: Final = regex(r"step\[(\w+)(?: bs=(\d+))?(?: toks=(\d+))?[^\]]*\]")
 
 
-def _of_batch(batch: Batch) -> Iteration:
+def _of_batch(batch: BatchLengths) -> Iteration:
     prompt, more = batch.context, batch.generation
     stage = MIXED if prompt.requests and more.requests else PREFILL if prompt.requests else DECODE
     if not prompt.requests and not more.requests:

@@ -46,7 +46,7 @@ class Sequence(NamedTuple):
     seq: Int32
 
 
-class Fit(NamedTuple):
+class AlignedShift(NamedTuple):
     """A shift of one sequence against another.
 
     Parameters
@@ -194,7 +194,7 @@ def _differs(base: Sequence, sequence: Sequence, shift: int) -> Bools:
     return result
 
 
-def best_fit(base: Sequence, sequence: Sequence, is_same_clock: bool = False) -> Fit:
+def best_fit(base: Sequence, sequence: Sequence, is_same_clock: bool = False) -> AlignedShift:
     """The shift with which signatures agree and calls end together.
 
     is_same_clock : whether the times are known to be of one clock
@@ -248,22 +248,22 @@ def _shifts(base: Sequence, sequence: Sequence) -> list[int]:
     return result[:_MOST_SHIFTS]
 
 
-def _fit(base: Sequence, sequence: Sequence, shift: int) -> Fit:
+def _fit(base: Sequence, sequence: Sequence, shift: int) -> AlignedShift:
     low, high = max(0, shift), min(len(base.rows), len(sequence.rows) + shift)
     n = high - low
     interval = _interval(base, sequence)
     if n <= 0:
-        return Fit(shift, np.inf, interval, 0, False)
+        return AlignedShift(shift, np.inf, interval, 0, False)
     rows = np.unique(np.linspace(low, high - 1, min(n, _SAMPLE)).astype(np.int64))
     alike = base.same[rows] == sequence.same[rows - shift]
     if alike.mean() < _ALIKE:
-        return Fit(shift, np.inf, interval, n, False)
+        return AlignedShift(shift, np.inf, interval, n, False)
     rows = rows[alike]
     apart = base.end[rows] - sequence.end[rows - shift]
     left = np.abs(from_line(base.end[rows], apart))
     # Few calls fit a line by chance: all of them must.
     spread = float(np.median(left) if len(left) > _FEW else left.max())
-    return Fit(shift, spread, interval, n, False, float(np.median(np.abs(apart))))
+    return AlignedShift(shift, spread, interval, n, False, float(np.median(np.abs(apart))))
 
 
 def _interval(base: Sequence, sequence: Sequence) -> float:

@@ -44,7 +44,7 @@ _SLOWER, _UNEVEN, _COPIES = range(len(KINDS_OF_LABELS), len(_NAMES))
 _NAME_OF_KIND: Final = {COMPUTE: _SLOWER, COPY: _COPIES}
 
 
-class Cause(NamedTuple):
+class WaitCause(NamedTuple):
     """Why a rank is late.
 
     Parameters
@@ -59,7 +59,7 @@ class Cause(NamedTuple):
     label: int
 
 
-Shares = dict[Cause, float]  # ns
+Shares = dict[WaitCause, float]  # ns
 Floats = npt.NDArray[np.float64]
 
 
@@ -75,8 +75,8 @@ class Explained(NamedTuple):
     """
 
     labels: list[Label]
-    waited: dict[Cause, float]
-    times: dict[Cause, int]
+    waited: dict[WaitCause, float]
+    times: dict[WaitCause, int]
     unexplained: float
 
 
@@ -91,7 +91,7 @@ def explain(
     order = order[waited[order] > 0]
     enough = int(np.searchsorted(np.cumsum(waited[order]), _SHARE * total)) + 1
     chosen = order[: min(enough, _MOST)]
-    result, times = dict[Cause, float](), dict[Cause, int]()
+    result, times = dict[WaitCause, float](), dict[WaitCause, int]()
     at_start: Shares = {}
     # Waits are followed to earlier ones: those come first.
     for instance in chosen[np.argsort(waits.last_arrival[chosen], kind="stable")].tolist():
@@ -202,7 +202,7 @@ class _Explainer:
         last = int(waits.last[instance])
         shares: Shares = {}
         if waits.unknown_wait[instance]:
-            shares[Cause(UNKNOWN, MISSING, -1)] = float(waits.unknown_wait[instance])
+            shares[WaitCause(UNKNOWN, MISSING, -1)] = float(waits.unknown_wait[instance])
         if len(calls) < 2:
             return shares
         ranks = waits.instances.calls.rank
@@ -214,7 +214,7 @@ class _Explainer:
             late = 0.0 if other is None else waits.arrival[of_last] - waits.arrival[other]
             usual = float(waits.wait[calls].max() - max(late, 0.0))
             if usual > 0:
-                shares[Cause(last, SCHEDULE if self._has_stages else UNEVEN, -1)] = usual
+                shares[WaitCause(last, SCHEDULE if self._has_stages else UNEVEN, -1)] = usual
         if other is None:
             return shares
         late = float(waits.arrival[of_last] - waits.arrival[other])
@@ -279,7 +279,7 @@ class _Explainer:
         if begins is None:
             begins = [-1, -1]
             apart = self._began(ranks[0]) - self._began(ranks[1])
-            result[Cause(ranks[0], BEFORE, -1)] = float(apart)
+            result[WaitCause(ranks[0], BEFORE, -1)] = float(apart)
         one, other = (
             self._done(r, first, last) for r, first, last in zip(ranks, begins, ends, strict=True)
         )
@@ -327,7 +327,7 @@ class _Explainer:
         order = apart.argsort(kind="stable")  # the one that differs most is the last of a name
         most = dict(zip(name[order].tolist(), labels[order].tolist(), strict=True))
         for number, label in most.items():
-            found[Cause(ranks[0], _NAMES[number], label)] = ns[number]
+            found[WaitCause(ranks[0], _NAMES[number], label)] = ns[number]
 
     def _is_uneven(self, labels: Int64, ranks: tuple[int, int]) -> Bools:
         """[labels] Whether kernels of the same operator, layer and line are others, or more.
@@ -404,7 +404,7 @@ class _Explainer:
         for sign, rank, first, last in zip((1, -1), ranks, begins, ends, strict=True):
             one = self._exposed[rank]
             rows = slice(*np.searchsorted(one.event, [first + 1, last]).tolist())
-            cause = Cause(ranks[0], TRANSFER, -1)
+            cause = WaitCause(ranks[0], TRANSFER, -1)
             found[cause] = found.get(cause, 0.0) + sign * float(
                 (one.ns[rows] - one.wait[rows]).sum()
             )
@@ -417,7 +417,7 @@ class _Explainer:
         shares = self.shares(instance, depth + 1) if depth < _DEEPEST else {}
         whole = sum(shares.values())
         if whole <= 0:
-            cause = Cause(int(self._waits.last[instance]), OTHER, -1)
+            cause = WaitCause(int(self._waits.last[instance]), OTHER, -1)
             found[cause] = found.get(cause, 0.0) + ns
             return
         for cause, part in shares.items():

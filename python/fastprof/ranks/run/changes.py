@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof.model.arrays import Int64
-from fastprof.ranks.run.graph import Change
-from fastprof.ranks.run.peers import COUNT, HOST, LATE, Measure, Peers
+from fastprof.ranks.run.graph import RunChange
+from fastprof.ranks.run.peers import COUNT, HOST, LATE, PeerMeasure, Peers
 from fastprof.ranks.run.record import ARRIVED, COMPUTE, KINDS_OF_LABELS
 
 Floats = npt.NDArray[np.float64]
@@ -26,7 +26,7 @@ STRAGGLERS: Final = "no-stragglers"
 _MORE_KERNELS: Final = 1.02  # times those of the target are more
 
 
-def parse_change(text: str, peers: Peers, numbers: Sequence[int]) -> Change:
+def parse_change(text: str, peers: Peers, numbers: Sequence[int]) -> RunChange:
     """The change that a text names, see `RunData.what_if`.
 
     Raises
@@ -41,7 +41,7 @@ def parse_change(text: str, peers: Peers, numbers: Sequence[int]) -> Change:
     if name == "equal-work" and not value:
         return equal_work(peers, text)
     if name == "communication":
-        return Change(text, [None] * n, _factor(text, value))
+        return RunChange(text, [None] * n, _factor(text, value))
     if name == "no-data-loading":
         ranks = [_rank(text, value, numbers)] if value else list(range(n))
         return without(peers, ranks, kinds_of_causes(["data loading"]), text)
@@ -71,7 +71,9 @@ def _rank(text: str, value: str, numbers: Sequence[int]) -> int:
     return texts.index(value)
 
 
-def like_median(peers: Peers, ranks: Sequence[int], kinds: Kinds | None, text: str = "") -> Change:
+def like_median(
+    peers: Peers, ranks: Sequence[int], kinds: Kinds | None, text: str = ""
+) -> RunChange:
     """Work whose time of some kinds is that of the median rank at each position.
 
     ranks : those that change; kinds : of labels, None for all
@@ -79,15 +81,15 @@ def like_median(peers: Peers, ranks: Sequence[int], kinds: Kinds | None, text: s
     return _Mover(peers, ranks, peers.usual, both_ways=True).change(kinds, text)
 
 
-def no_slower(peers: Peers, ranks: Sequence[int], kinds: Kinds | None, text: str = "") -> Change:
+def no_slower(peers: Peers, ranks: Sequence[int], kinds: Kinds | None, text: str = "") -> RunChange:
     """The same where the rank takes longer than the median one; else as recorded."""
     return _Mover(peers, ranks, peers.usual, both_ways=False).change(kinds, text)
 
 
-def equal_work(peers: Peers, text: str = "") -> Change:
+def equal_work(peers: Peers, text: str = "") -> RunChange:
     """Work that takes the mean of all ranks at each position."""
 
-    def mean(number: int, measure: Measure) -> Floats:
+    def mean(number: int, measure: PeerMeasure) -> Floats:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # positions that no rank has
             result: Floats = np.nanmean(peers.position_times(number, measure)[1], axis=0)
@@ -96,16 +98,16 @@ def equal_work(peers: Peers, text: str = "") -> Change:
     return _Mover(peers, range(len(peers.records)), mean, both_ways=True).change(None, text)
 
 
-def without(peers: Peers, ranks: Sequence[int], kinds: Kinds, text: str = "") -> Change:
+def without(peers: Peers, ranks: Sequence[int], kinds: Kinds, text: str = "") -> RunChange:
     """Work without the time of some kinds."""
     n = len(peers.records)
     work: Work = [None] * n
     host: Work = [None] * n
     for rank in ranks:
-        work[rank] = peers.time(rank) - peers.time(rank, Measure(kinds=kinds))
-        own = peers.time(rank, Measure(HOST)) - peers.time(rank, Measure(LATE, kinds))
+        work[rank] = peers.time(rank) - peers.time(rank, PeerMeasure(kinds=kinds))
+        own = peers.time(rank, PeerMeasure(HOST)) - peers.time(rank, PeerMeasure(LATE, kinds))
         host[rank] = np.maximum(own, 0)
-    return Change(text, work, host=host)
+    return RunChange(text, work, host=host)
 
 
 class _Mover:
@@ -118,7 +120,7 @@ class _Mover:
         self,
         peers: Peers,
         ranks: Sequence[int],
-        target: Callable[[int, Measure], Floats],
+        target: Callable[[int, PeerMeasure], Floats],
         both_ways: bool,
     ) -> None:
         self._peers, self._target, self._both_ways = peers, target, both_ways
@@ -126,7 +128,7 @@ class _Mover:
             rank for rank in sorted(set(ranks)) if len(peers.ranks(int(peers.of_rank[rank]))) > 1
         ]
 
-    def change(self, kinds: Kinds | None, text: str) -> Change:
+    def change(self, kinds: Kinds | None, text: str) -> RunChange:
         """The change of the time of some kinds, None for all."""
         n = len(self._peers.records)
         work: Work = [None] * n
@@ -134,11 +136,11 @@ class _Mover:
         for rank in self._ranks:
             work[rank] = self._chain(rank, kinds)
             host[rank] = self._host(rank, kinds)
-        return Change(text, work, host=host)
+        return RunChange(text, work, host=host)
 
     def _chain(self, rank: int, kinds: Kinds | None) -> Int64 | None:
         """[events] The time of the pieces of a chain."""
-        measure = Measure(kinds=kinds)
+        measure = PeerMeasure(kinds=kinds)
         time, usual = self._times(rank, measure)
         if not len(usual):
             return None
@@ -151,12 +153,12 @@ class _Mover:
         """[events] The own time of the host, moved by the share of some kinds."""
         if not self._peers.has_launches(rank):
             return None
-        time, usual = self._times(rank, Measure(HOST))
+        time, usual = self._times(rank, PeerMeasure(HOST))
         if not len(usual):
             return None
         share = self._share(rank, kinds, time, usual)
         factor = 1 + (_factors(time, usual, self._both_ways) - 1) * share
-        own = self._peers.time(rank, Measure(HOST))
+        own = self._peers.time(rank, PeerMeasure(HOST))
         extra = _missing(time, usual, self._both_ways and kinds is None)
         return np.rint(own * factor[self._places(rank)]).astype(np.int64) + self._at_ends(
             rank, extra
@@ -172,12 +174,12 @@ class _Mover:
         """
         if kinds is None:
             return 1.0
-        count, usual_count = self._times(rank, Measure(COUNT))
+        count, usual_count = self._times(rank, PeerMeasure(COUNT))
         has_more = count > usual_count * _MORE_KERNELS
         if COMPUTE in kinds:
             return has_more.astype(np.float64)
         of_kinds, of_all = (
-            np.nan_to_num(np.maximum(np.subtract(*self._times(rank, Measure(LATE, own))), 0))
+            np.nan_to_num(np.maximum(np.subtract(*self._times(rank, PeerMeasure(LATE, own))), 0))
             for own in (kinds, None)
         )
         whole = of_all.sum()
@@ -191,7 +193,7 @@ class _Mover:
         shares: Floats = np.clip(result, 0, 1)
         return shares
 
-    def _times(self, rank: int, measure: Measure) -> tuple[Floats, Floats]:
+    def _times(self, rank: int, measure: PeerMeasure) -> tuple[Floats, Floats]:
         """[positions] The times of a rank, and the target."""
         usual = self._target(int(self._peers.of_rank[rank]), measure)
         return self._peers.at_positions(rank, measure), usual

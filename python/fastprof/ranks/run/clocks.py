@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fastprof._system.classes import dataclass
 from fastprof._system.regex import regex
 from fastprof.model.arrays import Bools, Int32, Int64, unique
-from fastprof.ranks.run.match import Instances
+from fastprof.ranks.run.match import CollectiveInstances
 from fastprof.ranks.run.record import RankRecord
 
 Floats = npt.NDArray[np.float64]
@@ -60,7 +60,7 @@ class Clocks:
         return result
 
 
-def recorded_clocks(instances: Instances) -> Clocks:
+def recorded_clocks(instances: CollectiveInstances) -> Clocks:
     """The clocks as recorded."""
     n = len(instances.calls.bounds) - 1
     nothing = np.zeros(n)
@@ -70,13 +70,13 @@ def recorded_clocks(instances: Instances) -> Clocks:
     )  # fmt: skip
 
 
-def _origins(instances: Instances) -> Int64:
+def _origins(instances: CollectiveInstances) -> Int64:
     bounds, start = instances.calls.bounds, instances.calls.start
     first = np.append(start, 0)[np.minimum(bounds[:-1], len(start))]
     return np.where(bounds[1:] > bounds[:-1], first, 0)
 
 
-def estimated_clocks(instances: Instances, hosts: Int32) -> Clocks:
+def estimated_clocks(instances: CollectiveInstances, hosts: Int32) -> Clocks:
     """Estimate the clocks: an instance ends on all its ranks at nearly the same time.
 
     The end of an instance is the median of its ranks' ends; the offset of a rank is the median of

@@ -40,7 +40,7 @@ class Selection(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Change:
+class RunChange:
     """What a replay assumes.
 
     Parameters
@@ -82,7 +82,7 @@ class PathParts(NamedTuple):
         return PathParts._make(column[rows] for column in self)
 
 
-class Graph:
+class RunGraph:
     """Nodes and edges, see csrc/replay/fp_replay.h.
 
     Attributes
@@ -256,7 +256,7 @@ class Graph:
             lag[1, nodes[has]] = np.clip(moved[has], -_MOST_LAG, _MOST_LAG)
         return _replay.Replay(tuple(self._source), tuple(lag), self.before, duration)
 
-    def changed(self, change: Change) -> Int64:
+    def changed(self, change: RunChange) -> Int64:
         """The durations with a change."""
         result: Int64 = self.duration.copy()
         for rank, (work, selected) in enumerate(zip(change.work, self._selected, strict=True)):

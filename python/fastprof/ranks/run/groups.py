@@ -9,7 +9,7 @@ import numpy as np
 
 from fastprof.model.arrays import Bools, Int64
 from fastprof.ops.collectives.messages import COLLECTIVES, bus_bytes
-from fastprof.ranks.run.match import Instances
+from fastprof.ranks.run.match import CollectiveInstances
 from fastprof.ranks.run.peers import Peers
 from fastprof.ranks.run.record import RankRecord, description
 from fastprof.ranks.run.waits import UNKNOWN, Exposed, Waits
@@ -17,14 +17,14 @@ from fastprof.ranks.run.waits import UNKNOWN, Exposed, Waits
 _KINDS_SHOWN = 3
 
 
-class Run(Protocol):
+class CallRun(Protocol):
     """What rows are made of, see `RunData`."""
 
     records: list[RankRecord]
     numbers: list[int]
 
     @property
-    def instances(self) -> Instances: ...
+    def instances(self) -> CollectiveInstances: ...
     @property
     def waits(self) -> Waits: ...
     @property
@@ -45,7 +45,7 @@ class Run(Protocol):
 class _Kinds:
     """Groups of one description and size, and the numbers of their instances."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: CallRun) -> None:
         instances = run.instances
         names: dict[tuple[str, int], int] = {}
         self.of_group = []
@@ -58,7 +58,7 @@ class _Kinds:
         self.of_instance = of_group[instances.group]
         self.texts = self._texts(run)
 
-    def _texts(self, run: Run) -> list[str]:
+    def _texts(self, run: CallRun) -> list[str]:
         """Name and kinds of collectives of each."""
         signatures = run.instances.calls.signatures
         result = []
@@ -75,7 +75,7 @@ class _Kinds:
         return result
 
 
-def group_rows(run: Run) -> list[dict[str, Any]]:
+def group_rows(run: CallRun) -> list[dict[str, Any]]:
     """A row per kind of groups; see `columns.GROUPS`."""
     kinds, waits = _Kinds(run), run.waits
     instances, calls = run.instances, run.instances.calls
@@ -126,7 +126,7 @@ def _bus(signature: Any) -> float:
     return float(bus_bytes(signature.kind, signature.size, signature.n_ranks))
 
 
-def waiting_rows(run: Run) -> list[dict[str, Any]]:
+def waiting_rows(run: CallRun) -> list[dict[str, Any]]:
     """Waits by rank, step, group and the rank waited for; see `columns.WAITS`."""
     kinds, instances = _Kinds(run), run.instances
     sums: dict[tuple[int, int, int, int], list[float]] = {}
@@ -158,7 +158,7 @@ def waiting_rows(run: Run) -> list[dict[str, Any]]:
     ]
 
 
-def stage_rows(run: Run) -> list[dict[str, Any]]:
+def stage_rows(run: CallRun) -> list[dict[str, Any]]:
     """Classes of ranks that exchange messages; see `columns.STAGES`."""
     instances, peers = run.instances, run.peers
     pairs = np.array([group.is_pair for group in instances.groups] or [False])

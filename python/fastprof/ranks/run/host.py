@@ -30,7 +30,7 @@ _FULL_QUEUE: Final = 500
 _WAITS: Final = (State.SYNC, State.BLOCKING_COPY)
 
 
-class Pieces(NamedTuple):
+class ChainPieces(NamedTuple):
     """The pieces of a chain.
 
     Parameters
@@ -72,7 +72,7 @@ class Held(NamedTuple):
 
 
 def host_times(
-    launched: Launched, pieces: Pieces, states: HostStates, ns: int
+    launched: Launched, pieces: ChainPieces, states: HostStates, ns: int
 ) -> tuple[Held, Syncs]:
     """What holds up each piece, and the waits of the host.
 

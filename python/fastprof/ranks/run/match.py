@@ -12,7 +12,7 @@ from fastprof.model.arrays import Int32, Int64
 from fastprof.ops.collectives.messages import SEND_RECEIVE
 from fastprof.ranks.run.align import NOWHERE, KnownClocks, aligned, clustered
 from fastprof.ranks.run.align import Sequence as CallSequence
-from fastprof.ranks.run.record import RankRecord, Signature
+from fastprof.ranks.run.record import CallSignature, RankRecord
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class RunCalls:
     end: Int64
     signature: Int32
     seq: Int32
-    signatures: list[Signature]
+    signatures: list[CallSignature]
 
     def __len__(self) -> int:
         return len(self.rank)
@@ -78,7 +78,7 @@ class Unmatched(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Instances:
+class CollectiveInstances:
     """The instances of collectives, in no order.
 
     Parameters
@@ -123,7 +123,7 @@ class Instances:
 
 def run_calls(records: Sequence[RankRecord]) -> RunCalls:
     """The calls of all ranks."""
-    numbers: dict[Signature, int] = {}
+    numbers: dict[CallSignature, int] = {}
     ids = []
     for record in records:
         own = [numbers.setdefault(signature, len(numbers)) for signature in record.signatures]
@@ -141,7 +141,7 @@ def run_calls(records: Sequence[RankRecord]) -> RunCalls:
     )
 
 
-def match(records: Sequence[RankRecord], numbers: Sequence[int]) -> Instances:
+def match(records: Sequence[RankRecord], numbers: Sequence[int]) -> CollectiveInstances:
     """Match the calls of all ranks.
 
     A call belongs to a group: by the recorded name and ranks, else by NCCL's communicator, else to
@@ -169,7 +169,7 @@ class _Key(NamedTuple):
     pair: tuple[int, int] | None
 
 
-def _key(signature: Signature, rank: int, communicators: Mapping[str, Sequence[int]]) -> _Key:
+def _key(signature: CallSignature, rank: int, communicators: Mapping[str, Sequence[int]]) -> _Key:
     name, members = signature.group, signature.members
     size = signature.n_ranks
     channel = -1 if name or members else signature.channel
@@ -179,7 +179,7 @@ def _key(signature: Signature, rank: int, communicators: Mapping[str, Sequence[i
 
 
 def _pair(
-    signature: Signature, rank: int, communicators: Mapping[str, Sequence[int]]
+    signature: CallSignature, rank: int, communicators: Mapping[str, Sequence[int]]
 ) -> tuple[int, int] | None:
     """The numbers of the rank that sends and of that which receives; None if unknown.
 
@@ -303,12 +303,12 @@ class _Matcher:
     def _has_numbers(self, sequences: list[CallSequence]) -> bool:
         return all((sequence.seq >= 0).all() for sequence in sequences)
 
-    def result(self) -> Instances:
+    def result(self) -> CollectiveInstances:
         """The instances."""
         group = np.repeat(np.arange(len(self._sizes), dtype=np.int32), self._sizes)
         known = self._of_call >= 0
         signature = np.zeros(len(group), np.int32)
         signature[self._of_call[known]] = self._calls.signature[known]
-        return Instances(
+        return CollectiveInstances(
             self._calls, self._of_call, group, signature, self._groups, self._unmatched
         )

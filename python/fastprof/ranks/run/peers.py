@@ -24,7 +24,7 @@ _CLEAR: Final = 0.9  # of the work before a call goes its direction
 CHAIN, LATE, HOST, COUNT = range(4)
 
 
-class Measure(NamedTuple):
+class PeerMeasure(NamedTuple):
     """A time of each event of a rank, or a number of kernels.
 
     Parameters
@@ -37,7 +37,7 @@ class Measure(NamedTuple):
     kinds: tuple[int, ...] | None = None
 
 
-WORK: Final = Measure()
+WORK: Final = PeerMeasure()
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ class Peers:
         """Whether the launches of a rank are known, so that its host is apart from its chain."""
         return bool((self.records[rank].chain.slack >= 0).any())
 
-    def time(self, rank: int, measure: Measure = WORK) -> Int64:
+    def time(self, rank: int, measure: PeerMeasure = WORK) -> Int64:
         """[events] A time of each event of a rank, ns."""
         record, kinds = self.records[rank], measure.kinds
         if measure.of == HOST:
@@ -101,9 +101,11 @@ class Peers:
             return chain.sums(chain.count)
         if kinds is None:
             return chain.spent - record.late_time()
-        return record.time_of(kinds) - self.time(rank, Measure(LATE, kinds))
+        return record.time_of(kinds) - self.time(rank, PeerMeasure(LATE, kinds))
 
-    def position_times(self, number: int, measure: Measure = WORK) -> tuple[list[int], Floats, int]:
+    def position_times(
+        self, number: int, measure: PeerMeasure = WORK
+    ) -> tuple[list[int], Floats, int]:
         """A time at each position of a class, NaN where a rank has none.
 
         Returns
@@ -121,7 +123,7 @@ class Peers:
                 time[row] = self.at_positions(rank, measure)
         return ranks, time, first
 
-    def at_positions(self, rank: int, measure: Measure = WORK) -> Floats:
+    def at_positions(self, rank: int, measure: PeerMeasure = WORK) -> Floats:
         """[positions] The row of a rank, see `of_positions`."""
         first, n = self._range(int(self.of_rank[rank]))
         place = self.positions(rank) - first
@@ -153,7 +155,7 @@ class Peers:
     def _ranges(self) -> dict[int, tuple[int, int]]:
         return {}
 
-    def usual(self, number: int, measure: Measure = WORK) -> Floats:
+    def usual(self, number: int, measure: PeerMeasure = WORK) -> Floats:
         """[positions] The median over the ranks of a class; of two, the shorter; NaN where no rank
         has a time, see `of_positions`."""
         key = number, measure
@@ -165,7 +167,7 @@ class Peers:
         return self._usual[key]
 
     @computed_once
-    def _usual(self) -> dict[tuple[int, Measure], Floats]:
+    def _usual(self) -> dict[tuple[int, PeerMeasure], Floats]:
         return {}
 
 

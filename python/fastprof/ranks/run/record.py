@@ -30,7 +30,7 @@ HOST_KINDS: Final = frozenset(FIRST_CAUSE + cause for cause in Cause if cause <=
 _OWN_SIZES: Final = frozenset({ALL_TO_ALL, GATHER, SCATTER})
 
 
-class Signature(NamedTuple):
+class CallSignature(NamedTuple):
     """What calls of a collective agree in.
 
     Parameters
@@ -274,7 +274,7 @@ class RankRecord:
     gpu: str
     n_gpus: int
     calls: Calls
-    signatures: list[Signature]
+    signatures: list[CallSignature]
     chain: Chain
     syncs: Syncs
     labels: list[Label]

@@ -9,7 +9,7 @@ import numpy as np
 
 from fastprof._system.threads import computed_once
 from fastprof.model.arrays import Int64
-from fastprof.ranks.run.graph import NO_PATH, Change, Graph, PathParts, Selection
+from fastprof.ranks.run.graph import NO_PATH, PathParts, RunChange, RunGraph, Selection
 from fastprof.ranks.run.record import RankRecord
 from fastprof.ranks.run.waits import Waits
 
@@ -39,7 +39,7 @@ class RunReplay:
         self.numbers = self._chosen_steps(most)
         self._has_all = len(self.numbers) == len(np.unique(_joined(steps)))
         self._selected = [self._selection(rank) for rank in range(len(records))]
-        self._graph = Graph(records, waits, self._selected)
+        self._graph = RunGraph(records, waits, self._selected)
         self.recorded = self._lengths(self._graph.run(self._graph.duration))
 
     @property
@@ -76,7 +76,7 @@ class RunReplay:
             first = 0
         return Selection(first, int(np.searchsorted(time, record.steps.end[rows[-1]], "right")))
 
-    def run(self, change: Change) -> Int64:
+    def run(self, change: RunChange) -> Int64:
         """The lengths of the chosen steps with a change, [ranks, steps], ns; -1 for none."""
         return self._lengths(self._graph.run(self._graph.changed(change)))
 
@@ -111,7 +111,7 @@ class RunReplay:
         known = lengths[lengths >= 0]
         return float(known.mean()) if len(known) else float("nan")
 
-    def path(self, change: Change | None = None) -> PathParts:
+    def path(self, change: RunChange | None = None) -> PathParts:
         """The critical path of the chosen steps, from the last end of a step back."""
         graph = self._graph
         duration = graph.duration if change is None else graph.changed(change)

@@ -21,16 +21,16 @@ from fastprof.ranks.run.causes import (
     SCHEDULE,
     SLOWER,
     UNEVEN,
-    Cause,
     Explained,
+    WaitCause,
     explain,
 )
 from fastprof.ranks.run.changes import kinds_of_causes, no_slower, parse_change
 from fastprof.ranks.run.clocks import Clocks, estimated_clocks, hosts_of, recorded_clocks
 from fastprof.ranks.run.critical import CriticalPath, critical_path, path_rows
-from fastprof.ranks.run.graph import Change
+from fastprof.ranks.run.graph import RunChange
 from fastprof.ranks.run.groups import group_rows, stage_rows, waiting_rows
-from fastprof.ranks.run.match import Instances, match
+from fastprof.ranks.run.match import CollectiveInstances, match
 from fastprof.ranks.run.peers import Peers, peers_of
 from fastprof.ranks.run.record import Label, RankRecord, RecordedFile
 from fastprof.ranks.run.replay import RunReplay
@@ -139,7 +139,7 @@ class RunData:
             )
 
     @computed_once
-    def instances(self) -> Instances:
+    def instances(self) -> CollectiveInstances:
         """The matched collectives."""
         return match(self.records, self.numbers)
 
@@ -437,7 +437,7 @@ class RunData:
             )  # fmt: skip
         return _of_rows(headings.CHANGES, rows)
 
-    def change(self, text: str) -> Change:
+    def change(self, text: str) -> RunChange:
         """See `what_if`."""
         try:
             return parse_change(text, self.peers, self.numbers)
@@ -489,7 +489,7 @@ _KINDS: Final = {
 def _cause_rows(run: RunData, explained: Explained) -> list[CauseRow]:
     waited: dict[tuple[int, str], float] = {}
     times: dict[tuple[int, str], int] = {}
-    most: dict[tuple[int, str], Cause] = {}
+    most: dict[tuple[int, str], WaitCause] = {}
     for cause, ns in explained.waited.items():
         if ns <= 0:
             continue

@@ -18,12 +18,12 @@ from fastprof.ranks.run.record import (
     KINDS_OF_LABELS,
     WAITED,
     Calls,
+    CallSignature,
     Chain,
     Label,
     RankRecord,
     RankSteps,
     RecordedFile,
-    Signature,
     Syncs,
 )
 
@@ -130,7 +130,7 @@ def _record(
         for part, names in _PARTS.items()
     }
     signatures = [
-        Signature._make([*row[:4], tuple(row[4]), *row[5:]]) for row in facts["signatures"]
+        CallSignature._make([*row[:4], tuple(row[4]), *row[5:]]) for row in facts["signatures"]
     ]
     return RankRecord(
         source=source,
@@ -229,7 +229,7 @@ def _within(values: np.ndarray, n: int) -> bool:
     return bool(result.all())
 
 
-def _is_signature(signature: Signature) -> bool:
+def _is_signature(signature: CallSignature) -> bool:
     texts = (signature.kind, signature.dtype, signature.group, *signature[-3:])
     numbers = (
         signature.size, signature.n_ranks, signature.channel, signature.source, signature.target,

@@ -29,7 +29,7 @@ from fastprof.model.trace import NO_TIME
 from fastprof.profile.data import ProfileData
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 from fastprof.ranks.files import TraceFile
-from fastprof.ranks.run.host import Pieces, host_times, latency
+from fastprof.ranks.run.host import ChainPieces, host_times, latency
 from fastprof.ranks.run.record import (
     ARRIVED,
     BOUNDARY,
@@ -39,11 +39,11 @@ from fastprof.ranks.run.record import (
     HOST_KINDS,
     WAITED,
     Calls,
+    CallSignature,
     Chain,
     Label,
     RankRecord,
     RankSteps,
-    Signature,
     Syncs,
 )
 
@@ -162,7 +162,7 @@ class _Shared:
             windows.is_counted[rows],
         )
 
-    def _calls(self, work: GpuWork) -> tuple[Calls, list[Signature], Int32, Int64]:
+    def _calls(self, work: GpuWork) -> tuple[Calls, list[CallSignature], Int32, Int64]:
         """The calls of a rank, their signatures, first kernels, and when they were launched."""
         profile, is_comm = self.profile, work.kind == COMMUNICATION
         rows, start, end = work.rows[is_comm], work.start[is_comm], work.end[is_comm]
@@ -179,7 +179,9 @@ class _Shared:
         seq = self.messages.number[rows[first]]
         return Calls(start[first], last, ids, seq), signatures, rows[first], launch[first]
 
-    def _signatures(self, rows: Int32, channel: npt.NDArray[Any]) -> tuple[Int32, list[Signature]]:
+    def _signatures(
+        self, rows: Int32, channel: npt.NDArray[Any]
+    ) -> tuple[Int32, list[CallSignature]]:
         """The signature of the call of each kernel."""
         profile, message = self.profile, self.messages.message
         distributed = profile.about.distributed
@@ -194,7 +196,7 @@ class _Shared:
             name = own.group or ""
             members = own.members or groups.get(name.split(" ")[0], ())
             result.append(
-                Signature(
+                CallSignature(
                     kind=own.kind or op,
                     size=-1 if own.size is None else own.size,
                     dtype=own.dtype or "",
@@ -339,7 +341,9 @@ class _ChainMaker:
             len(labels),
         )
         launched = self._launches(kind, call)
-        ends = Pieces(time, blocked, launched.sums(time), *_idle_time(len(time), *idle, labels))
+        ends = ChainPieces(
+            time, blocked, launched.sums(time), *_idle_time(len(time), *idle, labels)
+        )
         held, syncs = host_times(launched, ends, self._shared.host.states, self._latency)
         chain = Chain(
             self._begin,

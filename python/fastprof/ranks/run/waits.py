@@ -12,7 +12,7 @@ from fastprof._system.classes import dataclass
 from fastprof._system.threads import computed_once
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.ranks.run.clocks import Clocks, medians
-from fastprof.ranks.run.match import Instances
+from fastprof.ranks.run.match import CollectiveInstances
 from fastprof.ranks.run.record import (
     COMPUTE,
     COPY,
@@ -45,7 +45,7 @@ class Waits:
         waited for: what the transfer takes longer than the fastest of the same kind and size
     """
 
-    instances: Instances
+    instances: CollectiveInstances
     clocks: Clocks
     arrival: Int64
     end: Int64
@@ -59,11 +59,11 @@ class Waits:
 
     @computed_once
     def members(self) -> tuple[Int64, Int64]:
-        """See `Instances.members`."""
+        """See `CollectiveInstances.members`."""
         return self.instances.members()
 
 
-def waits_of(instances: Instances, clocks: Clocks) -> Waits:
+def waits_of(instances: CollectiveInstances, clocks: Clocks) -> Waits:
     """Arrivals, waits and transfers of all instances."""
     calls = instances.calls
     arrival, end = (clocks.moved(time, calls.rank) for time in (calls.start, calls.end))
@@ -100,7 +100,7 @@ def _medians(group: Int64, values: Int64, n: int) -> Int64:
     return result
 
 
-def _unknown_waits(instances: Instances, transfer: Int64, missing: Int32) -> Int64:
+def _unknown_waits(instances: CollectiveInstances, transfer: Int64, missing: Int32) -> Int64:
     """Of instances with missing ranks: the time above the fastest transfer of the same kind."""
     if not missing.any():
         return np.zeros(len(transfer), np.int64)
@@ -240,7 +240,7 @@ def common_steps(records: Sequence[RankRecord], waits: Waits) -> list[Int64]:
 
 
 def _spread_shift(
-    shift: dict[int, int], instances: Instances, step: Int64, order: Int64, bounds: Int64
+    shift: dict[int, int], instances: CollectiveInstances, step: Int64, order: Int64, bounds: Int64
 ) -> None:
     """Set the shifts of all ranks that share instances, directly or not, with known ones."""
     rank = instances.calls.rank

@@ -37,7 +37,7 @@ _MOST_PLACE: Final = 200
 
 
 @dataclass()
-class Parts:
+class GeneratedParts:
     """The parts of one compiled graph; empty where not recorded.
 
     Parameters
@@ -66,7 +66,7 @@ class Parts:
         return bool(self.mappings or self.stacks or self.information)
 
 
-def graph_of(parts: Parts, key: str = "") -> CompiledGraph | None:
+def graph_of(parts: GeneratedParts, key: str = "") -> CompiledGraph | None:
     """The compiled graph of some parts; None if they name no kernel."""
     mappings = _object(parts.mappings)
     information = _object(parts.information)
@@ -112,7 +112,7 @@ def _called_in(code: str) -> Iterator[str]:
             yield from _SEPARATOR.split(match[1].strip())
 
 
-def _nodes(parts: Parts, mappings: Mapping[str, Any]) -> dict[str, Node]:
+def _nodes(parts: GeneratedParts, mappings: Mapping[str, Any]) -> dict[str, Node]:
     """The nodes of the graph with the operators of the program and the layers."""
     nodes = nodes_of(parts.graph, parts.symbols)
     functions = functions_of(parts.program)

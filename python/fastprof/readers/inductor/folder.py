@@ -15,7 +15,7 @@ from typing import Final
 from fastprof.errors import BadInputError
 from fastprof.model.compiled import Compiled, CompiledGraph, GraphBreak, Recompilation
 from fastprof.readers.inductor import structured_log
-from fastprof.readers.inductor.artefacts import Parts, graph_of
+from fastprof.readers.inductor.artefacts import GeneratedParts, graph_of
 
 _FILES: Final = {
     "fx_graph_transformed.py": "graph",
@@ -44,7 +44,7 @@ def read(path: str | os.PathLike[str]) -> Compiled:
     result = False
     try:
         for folder, files in _folders(Path(name)):
-            parts = Parts(str(folder))
+            parts = GeneratedParts(str(folder))
             for file in files:
                 if structured_log.is_structured_log(file):
                     log = structured_log.read(folder / file)

@@ -19,7 +19,7 @@ from typing import Any, Final
 from fastprof._system.classes import NamedTuple
 from fastprof._system.regex import regex
 from fastprof.model.compiled import Compiled, CompiledGraph, GraphBreak, Recompilation
-from fastprof.readers.inductor.artefacts import Parts, graph_of
+from fastprof.readers.inductor.artefacts import GeneratedParts, graph_of
 from fastprof.readers.inductor.graph_text import stack_of
 
 _RECORD: Final = regex(r"[VDIWEC]\d{4,8} [\d:.]+ \d+ \S+\] (?:\[[^{]*\] )?(\{.*)")
@@ -71,7 +71,7 @@ class _Reading:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._open: dict[str, Parts] = {}
+        self._open: dict[str, GeneratedParts] = {}
         self._programs: dict[str, str] = {}
         self._symbols: dict[str, dict[str, int]] = {}
         self._graphs: list[CompiledGraph] = []
@@ -111,8 +111,8 @@ class _Reading:
             tuple(self._breaks),
         )
 
-    def _parts(self, compile_id: str) -> Parts:
-        return self._open.setdefault(compile_id, Parts(f"{self._name}: {compile_id}"))
+    def _parts(self, compile_id: str) -> GeneratedParts:
+        return self._open.setdefault(compile_id, GeneratedParts(f"{self._name}: {compile_id}"))
 
     def _close(self, compile_id: str, key: str) -> None:
         parts = self._open.pop(compile_id, None)

@@ -16,7 +16,7 @@ from fastprof._core._kineto import NONE, TEXT_PLACE, KinetoReader
 from fastprof._system.classes import dataclass
 from fastprof._system.file_state import ChangeGuard
 from fastprof.errors import BadInputError
-from fastprof.readers.json_text import Blocks, feed
+from fastprof.readers.json_text import TextBlocks, feed
 from fastprof.readers.sqlite.database import Progress
 
 _RECORD = "record one with torch.profiler.profile and export_chrome_trace"
@@ -135,11 +135,11 @@ def read(
     if isinstance(source, str | os.PathLike):
         with open(source, "rb", buffering=0) as file:
             guard = ChangeGuard(file.fileno(), name)
-            blocks = Blocks(file, name)
+            blocks = TextBlocks(file, name)
             text_bytes, unread_bytes = feed(reader, blocks, progress, os.path.getsize(source))
             guard.check()
     else:
-        blocks = Blocks(source, name)
+        blocks = TextBlocks(source, name)
         text_bytes, unread_bytes = feed(reader, blocks)
     root = _root(reader)
     _expect_trace(reader, blocks, root)
@@ -175,7 +175,7 @@ def _root(reader: KinetoReader) -> dict[str, Any]:
     return root
 
 
-def _expect_trace(reader: KinetoReader, blocks: Blocks, root: dict[str, Any]) -> None:
+def _expect_trace(reader: KinetoReader, blocks: TextBlocks, root: dict[str, Any]) -> None:
     """Raise BadInputError if there is no list of events."""
     if reader.has_events:
         return

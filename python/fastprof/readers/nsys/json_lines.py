@@ -21,7 +21,7 @@ from typing import Any, Final
 from fastprof._system.classes import NamedTuple
 from fastprof._system.file_state import state_of
 from fastprof.errors import BadInputError
-from fastprof.readers.json_text import Blocks
+from fastprof.readers.json_text import TextBlocks
 from fastprof.readers.nsys import schema
 from fastprof.readers.nsys.report import EXPORT, cache_path, new_database, write_to_cache
 from fastprof.readers.sqlite.database import Progress
@@ -147,7 +147,7 @@ def _write(name: str, made: Path, progress: Progress | None) -> None:
 def _events(name: str, progress: Progress | None) -> Iterator[tuple[int, Event]]:
     """The objects of the file, and the numbers of their lines."""
     with open(name, "rb") as file:
-        blocks, number = Blocks(file, name), 0
+        blocks, number = TextBlocks(file, name), 0
         try:
             for number, line in enumerate(_lines(blocks), start=1):
                 if progress is not None and not number % _ROWS:

@@ -16,7 +16,7 @@ from fastprof._system.classes import dataclass
 from fastprof._system.file_state import ChangeGuard
 from fastprof.errors import BadInputError
 from fastprof.model.arrays import Int64
-from fastprof.readers.json_text import Blocks, feed
+from fastprof.readers.json_text import TextBlocks, feed
 from fastprof.readers.sqlite.database import Progress
 
 _ROOT = "rocprofiler-sdk-tool"
@@ -178,7 +178,7 @@ def read(
     reader = RecordReader(name, _ROOT, paths, _TEXTS)
     with open(path, "rb", buffering=0) as file:
         guard = ChangeGuard(file.fileno(), name)
-        blocks = Blocks(file, name)
+        blocks = TextBlocks(file, name)
         n_bytes, n_unread = feed(reader, blocks, progress, os.path.getsize(path))
         guard.check()
     warnings = _warnings(reader, blocks, n_bytes, n_unread)
@@ -189,7 +189,7 @@ def read(
     return RocprofFile(name, columns, texts, _processes(columns, texts), warnings)
 
 
-def _warnings(reader: RecordReader, blocks: Blocks, n_bytes: int, n_unread: int) -> list[str]:
+def _warnings(reader: RecordReader, blocks: TextBlocks, n_bytes: int, n_unread: int) -> list[str]:
     """Problems of the text, one sentence each."""
     where = f"byte {n_bytes - n_unread} of the JSON text"
     if blocks.damage:

@@ -34,7 +34,7 @@ class _Contents:
     places: Places
     kernels: Kernels
     labels: _pools.Names
-    host: regions.HostRows
+    host: regions.RegionRows
 
     def process_of_thread(self) -> Int32:
         return np.array([process for process, _ in self.places.threads], np.int32)
@@ -151,7 +151,7 @@ def _read_runs(
     del kinds, works  # large
     kernels = gpu_work.kernels_of(tables, work.PROCESS)
     process_of_thread = np.array([process for process, _ in places.threads], np.int32)
-    return _Contents(places, kernels, labels, regions.HostRows(of_runs, process_of_thread))
+    return _Contents(places, kernels, labels, regions.RegionRows(of_runs, process_of_thread))
 
 
 def _number(own: regions.Regions, works: list[WorkColumns], number: int) -> None:

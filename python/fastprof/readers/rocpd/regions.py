@@ -227,7 +227,7 @@ def skip_repeated_work(regions: Regions, works: list[WorkColumns], event: Int32)
     regions.kind[rows[repeated | has_work[same[n:]]]] = SKIPPED
 
 
-class HostRows:
+class RegionRows:
     """The calls and ranges of all runs."""
 
     def __init__(self, of_runs: list[Regions], process_of_thread: Int32) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 import fastprof
-from fastprof.annotate.program.layers import Annotation
+from fastprof.annotate.program.layers import LayerAnnotation
 from fastprof.annotate.program.program import RecordedProgram
 from fastprof.runs.facts import Settings
 
@@ -91,7 +91,7 @@ CALL = torch.nn.Module.__call__
 def run(number, folder, plain, n_steps, **settings):
     fault, said = Fault(number), io.StringIO()
     folder.mkdir(exist_ok=True)
-    program = RecordedProgram(Settings(str(folder), 2, 4, **settings), Annotation(False))
+    program = RecordedProgram(Settings(str(folder), 2, 4, **settings), LayerAnnotation(False))
     with contextlib.redirect_stderr(said):
         try:
             sys.settrace(fault)

@@ -25,18 +25,18 @@ from fastprof.ranks.run.record import (
     NO_SYNCS,
     WAITED,
     Calls,
+    CallSignature,
     Chain,
     Label,
     RankRecord,
     RankSteps,
     RecordedFile,
-    Signature,
 )
 
 BASE = 1_000_000_000_000  # ns on the clock of a rank without an offset when the run begins
 LOADING = KINDS_OF_LABELS.index("data loading")
 HOST = KINDS_OF_LABELS.index("host-bound")
-NCCL = Signature("all_reduce", 4096, "f32", "0 default_pg", (), -1, 0, -1, -1, "", "", "")
+NCCL = CallSignature("all_reduce", 4096, "f32", "0 default_pg", (), -1, 0, -1, -1, "", "", "")
 
 
 class Rank:
@@ -52,7 +52,7 @@ class Rank:
     ) -> None:
         self.path, self.offset, self.ppm, self.fields = path, offset, ppm, fields
         self.now = 0  # true time, ns
-        self.calls: list[tuple[int, int, Signature, int]] = []
+        self.calls: list[tuple[int, int, CallSignature, int]] = []
         self.labels: list[Label] = []
         # time, kind, call, blocked, launch, slack, rest
         self._events: list[tuple[int, int, int, int, int, int, int]] = []
@@ -85,7 +85,7 @@ class Rank:
             self._event(BOUNDARY)
         return self
 
-    def arrive(self, end: int, signature: Signature, seq: int | None = None) -> int:
+    def arrive(self, end: int, signature: CallSignature, seq: int | None = None) -> int:
         """Arrive at a call that ends at some time; returns its number."""
         key = signature.group, signature.members
         number = self._seq.get(key, 0) if seq is None else seq

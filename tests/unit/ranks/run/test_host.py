@@ -6,7 +6,7 @@ import pytest
 from fastprof._core._held import Launched
 from fastprof.analysis.host.states import State
 from fastprof.model.trace import NO_TIME
-from fastprof.ranks.run.host import Pieces, host_times, latency
+from fastprof.ranks.run.host import ChainPieces, host_times, latency
 from support.kineto_files import KinetoFile
 from unit.ranks.run.test_timeline import collective, ranks_of
 
@@ -49,7 +49,7 @@ def pieces_of(launches, time, idle, of_host):
     """Pieces that wait for no call."""
     time = np.array(time, np.int64)
     sums = launches.sums(time)
-    return Pieces(time, time * 0, sums, np.array(idle, np.int64), np.array(of_host, np.int64))
+    return ChainPieces(time, time * 0, sums, np.array(idle, np.int64), np.array(of_host, np.int64))
 
 
 def held(work, pieces, states=None):

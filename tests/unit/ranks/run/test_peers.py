@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fastprof.ranks.run.peers import Measure
+from fastprof.ranks.run.peers import PeerMeasure
 from unit.ranks.run.built_runs import LOADING, Rank, exchange, ranks, run_of, send, steps_of
 
 WORKS = [[100_000, 110_000, 90_000, 100_000]] * 4
@@ -90,7 +90,7 @@ def test_the_time_of_each_piece():
     rank.work(7)
     peers = run_of([rank]).peers
     assert peers.time(0).tolist() == [15, 0, 7]  # before the arrival, the wait, after it
-    assert peers.time(0, Measure(kinds=(LOADING,))).tolist() == [5, 0, 0]
+    assert peers.time(0, PeerMeasure(kinds=(LOADING,))).tolist() == [5, 0, 0]
     assert peers.positions(0).tolist() == [0, 1, 1]
 
 

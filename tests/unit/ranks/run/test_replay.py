@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from fastprof.ranks.run.graph import CHAIN, HOST, MEMBER, WAIT, Change
+from fastprof.ranks.run.graph import CHAIN, HOST, MEMBER, WAIT, RunChange
 from fastprof.ranks.run.replay import RunReplay
 from unit.ranks.run.built_runs import HOST as HOST_BOUND
 from unit.ranks.run.built_runs import Rank, exchange, ranks, run_of, send, steps_of
@@ -70,12 +70,12 @@ def test_unchanged_with_messages():
 def test_a_faster_rank_that_others_wait_for_shortens_their_steps():
     run = run_of(steps_of(ranks(2), [[100_000, 500_000]] * 4, calls=1, transfer=50_000))
     half = [None, run.peers.time(1) // 2]
-    assert run.replay.run(Change("", half)).tolist() == [[300_000] * 4] * 2
+    assert run.replay.run(RunChange("", half)).tolist() == [[300_000] * 4] * 2
 
 
 def test_a_faster_rank_that_nobody_waits_for_changes_nothing():
     run = run_of(steps_of(ranks(2), [[100_000, 500_000]] * 4, calls=1))
-    assert run.replay.run(Change("", [run.peers.time(0) * 0, None])).tolist() == (
+    assert run.replay.run(RunChange("", [run.peers.time(0) * 0, None])).tolist() == (
         run.replay.recorded.tolist()
     )
 
@@ -105,7 +105,7 @@ def test_the_critical_path_follows_the_last_rank():
 
 def test_the_critical_path_changes_with_the_run():
     run = run_of(steps_of(ranks(3), [[100_000, 500_000, 200_000]] * 3, calls=1))
-    change = Change("", [None, run.peers.time(1) // 5, None])
+    change = RunChange("", [None, run.peers.time(1) // 5, None])
     path = run.replay.path(change)
     assert set(path.rank[path.kind == CHAIN].tolist()) >= {2}
 
@@ -119,7 +119,7 @@ def test_no_ranks_have_no_steps():
 @pytest.mark.parametrize("transfer", [0, 0.25, 3])
 def test_transfers_scale(transfer):
     run = run_of(steps_of(ranks(2), [[100_000, 100_000]] * 3, calls=1, transfer=80_000))
-    replayed = run.replay.run(Change("", [None, None], transfer))
+    replayed = run.replay.run(RunChange("", [None, None], transfer))
     assert replayed.tolist() == [[100_000 + round(80_000 * transfer)] * 3] * 2
 
 
@@ -155,7 +155,7 @@ def test_unchanged_with_launches(idle):
 @pytest.mark.parametrize("late", [50_000, 150_000, 250_000])
 def test_work_that_waits_less_is_held_up_by_its_launch(late):
     run = launched(late=late, n_steps=1)
-    (step,) = set(run.replay.run(Change("", [None, None], 0)).ravel().tolist())
+    (step,) = set(run.replay.run(RunChange("", [None, None], 0)).ravel().tolist())
     assert step == max(100_000, late) + 100_000
 
 
@@ -165,7 +165,7 @@ def test_a_faster_host_launches_earlier():
     own = run.records[1].host_time()
     ahead = np.where(own > 0, own - 50_000, own)
     # The work of rank 1 then follows the exchange, as that of rank 0 does.
-    steps = run.replay.run(Change("", [None, None], host=[None, ahead]))
+    steps = run.replay.run(RunChange("", [None, None], host=[None, ahead]))
     assert steps.tolist() == [[450_000], [400_000]]
 
 
@@ -173,7 +173,7 @@ def test_work_that_holds_up_its_own_end_counts_after_its_launch():
     """The piece is launched late, and its work takes half the time."""
     run = launched(idle=50_000, n_steps=1)
     half = run.peers.time(1) // 2
-    (step,) = run.replay.run(Change("", [None, half]))[1].tolist()
+    (step,) = run.replay.run(RunChange("", [None, half]))[1].tolist()
     # 100 us of rank 0, the exchange, 50 us until the launch, 50 us of work.
     assert step == 100_000 + 200_000 + 50_000 + 50_000
 

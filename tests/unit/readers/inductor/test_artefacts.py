@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from fastprof.readers.inductor.artefacts import LAYERS, Parts, graph_of, split_handle
+from fastprof.readers.inductor.artefacts import LAYERS, GeneratedParts, graph_of, split_handle
 
 GRAPH = """
 class GraphModule(torch.nn.Module):
@@ -40,7 +40,7 @@ def test_calls_are_those_of_the_generated_code_in_order() -> None:
         "        a(x)  # [Provenance debug handles] c:8\n"
     )
     mappings = json.dumps({"cppCodeToPost": {"x:1": ["exp"], "a:6": ["exp"], "b:7": []}})
-    graph = graph_of(Parts("", graph=GRAPH, code=code, mappings=mappings), "key")
+    graph = graph_of(GeneratedParts("", graph=GRAPH, code=code, mappings=mappings), "key")
     assert graph is not None and graph.key == "key"
     assert [(k.name, k.handle, k.nodes) for k in graph.kernels] == [
         ("b", 7, ()), ("a", 6, ("exp",)),
@@ -50,7 +50,9 @@ def test_calls_are_those_of_the_generated_code_in_order() -> None:
 def test_layers_and_stacks_of_nodes() -> None:
     stack = '  File "/home/me/train.py", line 3, in f\n  File "/home/me/model.py", line 12, in g\n'
     mappings = json.dumps({"cppCodeToPost": {"a:1": ["exp"]}, LAYERS: {"exp": ["net", "act"]}})
-    graph = graph_of(Parts("", graph=GRAPH, mappings=mappings, stacks=json.dumps({"a:1": [stack]})))
+    graph = graph_of(
+        GeneratedParts("", graph=GRAPH, mappings=mappings, stacks=json.dumps({"a:1": [stack]}))
+    )
     assert graph is not None
     assert graph.nodes["exp"].frames == ("/home/me/train.py:3", "/home/me/model.py:12")
     assert graph.nodes["exp"].layers == ("net", "act")
@@ -58,7 +60,9 @@ def test_layers_and_stacks_of_nodes() -> None:
 
 def test_kernel_information_has_nodes_and_stacks() -> None:
     told = {"stack_traces": ['File "/m.py", line 5, in f'], "post_grad_nodes": ["exp"]}
-    graph = graph_of(Parts("", graph=GRAPH, information=json.dumps({"cpp_fused_exp_0:1": told})))
+    graph = graph_of(
+        GeneratedParts("", graph=GRAPH, information=json.dumps({"cpp_fused_exp_0:1": told}))
+    )
     assert graph is not None
     (kernel,) = graph.kernels
     assert kernel.nodes == ("exp",) and kernel.stacks == (("/m.py:5",),)
@@ -66,4 +70,4 @@ def test_kernel_information_has_nodes_and_stacks() -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", '{"cppCodeToPost": 3}', '{"cppCodeToPost": []}'])
 def test_damaged_mappings_are_no_graph(text: str) -> None:
-    assert graph_of(Parts("", graph=GRAPH, mappings=text)) is None
+    assert graph_of(GeneratedParts("", graph=GRAPH, mappings=text)) is None

@@ -60,7 +60,7 @@ class Picks(NamedTuple):
         return moved(self.indices, self.offsets, self.per_sample)
 
 
-class Tables(NamedTuple):
+class EmbeddingTables(NamedTuple):
     """Sizes of one lookup.
 
     Parameters
@@ -108,7 +108,7 @@ def tables(
     picks: Picks,
     momentum: Any,
     result: Tensor | Unknown | None,
-) -> Tables:
+) -> EmbeddingTables:
     """The sizes of a lookup.
 
     Raises CannotModel when the widths are unknown.
@@ -151,7 +151,7 @@ def tables(
     dtype = None if recorded is None else recorded.dtype
     output = Tensor((bags, round(width * of_features)), dtype or _OUTPUT)
     same = of_features == 1 or (largest is not None and largest == width)
-    return Tables(stored, rows, width, count, output, same and dtype is not None)
+    return EmbeddingTables(stored, rows, width, count, output, same and dtype is not None)
 
 
 def _rows(size: int, momentum: Any) -> int | None:
@@ -258,7 +258,7 @@ def _features(ends: Tensor) -> int | None:
     return max(ends.shape[0] - 1, 1)
 
 
-def lookup(found: Tables, picks: Picks) -> Cost:
+def lookup(found: EmbeddingTables, picks: Picks) -> Cost:
     """Forward work: picked rows are read and summed."""
     flops = 0
     if picks.pooling != NO_POOLING:
@@ -269,7 +269,7 @@ def lookup(found: Tables, picks: Picks) -> Cost:
     return Cost(flops, add_known(read, moved(found.output)), known)
 
 
-def gradient(found: Tables, picks: Picks, momentum: Any, update: int) -> Cost:
+def gradient(found: EmbeddingTables, picks: Picks, momentum: Any, update: int) -> Cost:
     """Backward work: the output's gradient is summed by row, and rows are updated."""
     weighted = picks.per_sample is not None or picks.pooling == MEAN
     flops = found.picked * (2 if weighted else 1) + found.touched * update
@@ -399,7 +399,7 @@ def _gradients(
 
 def _backward(
     gradients: Tensor, weights: Tensors, ends: Tensor | None, picks: Picks, momentum: Tensor | None
-) -> Tables:
+) -> EmbeddingTables:
     # The lookup, as far as known.
     if len(gradients.shape) != 2:
         raise CannotModel(f"the gradient has shape {gradients.shape}, not 2-d")

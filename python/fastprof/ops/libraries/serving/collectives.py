@@ -90,7 +90,7 @@ def flashinfer_allreduce_residual_rmsnorm(
     return Cost(elements(x.shape) * each, touched, exact=False), texts(x, weight)
 
 
-class Ranks(NamedTuple):
+class GroupSize(NamedTuple):
     """The arguments of a call that tell the number of ranks."""
 
     ranks: Size = None
@@ -114,7 +114,7 @@ class Ranks(NamedTuple):
     (x, _, ranks, ...): vllm::all_gather
     (x, _, group, ...): trtllm::allgather
 """)
-def gathered_ranks(x: Tensor, ranks: Ranks, out: Tensor | None = None) -> Answer:
+def gathered_ranks(x: Tensor, ranks: GroupSize, out: Tensor | None = None) -> Answer:
     count = ranks.known
     if out is None and count is None:
         raise CannotModel("the number of ranks is not in the capture")
@@ -130,7 +130,7 @@ def gathered_ranks(x: Tensor, ranks: Ranks, out: Tensor | None = None) -> Answer
     (x, _, ranks, ...): vllm::reduce_scatter
     (x, _, group, ...): trtllm::reducescatter
 """)
-def aiter_reduce_scatter(x: Tensor, ranks: Ranks, out: Tensor | None = None) -> Answer:
+def aiter_reduce_scatter(x: Tensor, ranks: GroupSize, out: Tensor | None = None) -> Answer:
     count = ranks.known
     if out is None:
         if not count or elements(x.shape) % count:

@@ -79,7 +79,7 @@ class Lengths(NamedTuple):
         )
 
 
-class Batch(NamedTuple):
+class BatchLengths(NamedTuple):
     """The requests of an iteration.
 
     context : requests whose prompt is computed
@@ -130,23 +130,23 @@ def lengths_of(name: str, tokens: int) -> Lengths | None:
     return both if padded else None
 
 
-def batch_of(name: str) -> Batch | None:
+def batch_of(name: str) -> BatchLengths | None:
     """The batch that a range's name describes; None if it has none of these formats."""
     if match := _VLLM_DETAILED.match(name):
         results = [int(group) for group in match.groups()]
-        return Batch(_summed(*results[:4]), _summed(*results[4:8]))
+        return BatchLengths(_summed(*results[:4]), _summed(*results[4:8]))
     if match := _VLLM.match(name):
         requests, tokens, squares, *generation = (int(group or 0) for group in match.groups())
         context = _fresh(requests, tokens)
         if squares:
             context = context._replace(scores=squares)
-        return Batch(context, _decode(*generation))
+        return BatchLengths(context, _decode(*generation))
     if match := _VLLM_NEW.match(name):
         new, cached = (int(group) for group in match.groups())
-        return Batch(_fresh(new, None), _fresh(cached, None), is_sure=False)
+        return BatchLengths(_fresh(new, None), _fresh(cached, None), is_sure=False)
     if match := _TENSORRT.match(name):
         prompts, known, generating = (int(group or 0) for group in match.groups())
-        return Batch(_fresh(prompts, known), _decode(generating, generating))
+        return BatchLengths(_fresh(prompts, known), _decode(generating, generating))
     if match := _SGLANG.match(name):
         return _sglang(match[1], {key: int(value) for key, value in _PAIR.findall(match[2])})
     if match := _ATOM.match(name):
@@ -154,7 +154,7 @@ def batch_of(name: str) -> Batch | None:
     return None
 
 
-def _sglang(kind: str, pairs: dict[str, int]) -> Batch | None:
+def _sglang(kind: str, pairs: dict[str, int]) -> BatchLengths | None:
     size, tokens = pairs.get("bs"), pairs.get("toks")
     parts = []
     for letter, only in (("c", "EXTEND"), ("g", "DECODE")):
@@ -170,10 +170,10 @@ def _sglang(kind: str, pairs: dict[str, int]) -> Batch | None:
             return None
         else:
             parts.append(_decode(size, size) if letter == "g" else _fresh(size, tokens))
-    return Batch(parts[0], parts[1])
+    return BatchLengths(parts[0], parts[1])
 
 
-def _atom(kind: str, pairs: dict[str, int]) -> Batch | None:
+def _atom(kind: str, pairs: dict[str, int]) -> BatchLengths | None:
     size, tokens = pairs.get("bs"), pairs.get("tok")
     if size is None or tokens is None:
         return None
@@ -181,7 +181,7 @@ def _atom(kind: str, pairs: dict[str, int]) -> Batch | None:
         part = Lengths(size, tokens, pairs.get("sk"), pairs["sqsk"])
     else:
         part = _fresh(size, tokens) if kind == "prefill" else _decode(size, tokens)
-    return Batch(part, _NONE) if kind == "prefill" else Batch(_NONE, part)
+    return BatchLengths(part, _NONE) if kind == "prefill" else BatchLengths(_NONE, part)
 
 
 def _fresh(requests: int, tokens: int | None) -> Lengths:
