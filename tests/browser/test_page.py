@@ -249,12 +249,12 @@ def test_large_tables_stay_fast(tmp_path: Path, open_page: Any) -> None:
     import numpy as np
 
     from fastprof.model.columns import Ints
-    from fastprof.model.table import Table, texts
+    from fastprof.model.table import Table, text_column
     from fastprof.page.build import build
     from fastprof.page.section import Section
 
     n = 10_000
-    names = texts([f"layers.{i % 977}.attention.linear{i}" for i in range(n)])
+    names = text_column([f"layers.{i % 977}.attention.linear{i}" for i in range(n)])
     numbers = {f"n{i}": Ints(np.random.default_rng(i).integers(0, 10**9, n)) for i in range(8)}
     rows = Table({"name": names, **numbers})
     path = tmp_path / "large.html"

@@ -13,7 +13,7 @@ from fastprof.model.columns import SeqMarkers
 from fastprof.readers import dict_lines
 from fastprof.writers import write_rows
 from fastprof.writers.dict_lines import KEYS
-from fastprof.writers.write_threads import write
+from fastprof.writers.write_threads import write_on_threads
 from support.hypothesis_profiles import examples
 from support.report_columns import ints, lists, values
 
@@ -165,5 +165,5 @@ def test_any_split_of_the_rows_writes_the_same_bytes(numbers, one, other):
     first, second = sorted((min(one, len(numbers)), min(other, len(numbers))))
     file = io.BytesIO()
     for part in ((0, first), (first, second), (second, None)):
-        write(writer, file, *part)
+        write_on_threads(writer, file, *part)
     assert file.getvalue().decode() == "".join(f"{number}\n" for number in numbers)

@@ -15,7 +15,7 @@ from fastprof.model.device_table import ROWS
 from fastprof.model.devices import FIGURES
 from fastprof.model.heading import Heading
 from fastprof.model.numbers import quantity
-from fastprof.model.table import ColumnData, Floats, Table, texts
+from fastprof.model.table import ColumnData, Floats, Table, text_column
 from fastprof.model.trace import NO_TIME
 from fastprof.profile.data import ProfileData
 from fastprof.profile.recording_hints import advice
@@ -94,12 +94,12 @@ def device_list() -> Table:
     Memory is in GB, clocks in MHz. Unsupported and unknown figures are NaN or masked.
     """
     columns: dict[str, ColumnData] = {
-        "gpu": texts([row.words for row in ROWS]),
-        "capability": texts([row.capability for row in ROWS]),
+        "gpu": text_column([row.words for row in ROWS]),
+        "capability": text_column([row.capability for row in ROWS]),
         **{key: _ints([getattr(row, key) for row in ROWS]) for key in ("sms", "clock", "memory")},
         "bandwidth": _floats([row.bandwidth for row in ROWS]),
         **{figure: _floats([getattr(row, figure) for row in ROWS]) for figure in FIGURES},
-        "source": texts([row.source for row in ROWS]),
+        "source": text_column([row.source for row in ROWS]),
     }
     headings = (
         Heading("gpu", "gpu", "", "name for --gpu"),

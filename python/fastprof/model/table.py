@@ -69,7 +69,7 @@ class Floats:
 ColumnData = Ints | Values | Floats
 
 
-def texts(values: Sequence[str | None]) -> Values:
+def text_column(values: Sequence[str | None]) -> Values:
     """A column of texts."""
     ids: dict[str, int] = {}
     numbers = [-1 if value is None else ids.setdefault(value, len(ids)) for value in values]

@@ -28,7 +28,7 @@ from fastprof.analysis.stacks.tree import NodeTree
 from fastprof.model.heading import Heading
 from fastprof.model.numbers import quantity
 from fastprof.model.page import Page
-from fastprof.model.table import ColumnData, Floats, Table, texts
+from fastprof.model.table import ColumnData, Floats, Table, text_column
 from fastprof.page.build import build
 from fastprof.page.section import Chart, Fact, Section
 
@@ -94,7 +94,7 @@ def _times(data: DiffData) -> Table:
     before, after = (np.array([pair[i] for _, *pair in times], np.float64) for i in (0, 1))
     change = np.divide(after, before, out=np.full(len(times), np.nan), where=before > 0) - 1
     columns: dict[str, ColumnData] = {
-        "name": texts([name for name, *_ in times]),
+        "name": text_column([name for name, *_ in times]),
         "before_ns": Floats(before),
         "after_ns": Floats(after),
         "change": Floats(change),
@@ -210,7 +210,7 @@ def _predicted(data: DiffData) -> Iterator[Section]:
         return
     gone = predicted.gone
     columns: dict[str, ColumnData] = {
-        "id": texts([prediction.id for prediction in gone]),
+        "id": text_column([prediction.id for prediction in gone]),
         "gone": Floats(np.array([prediction.gone for prediction in gone], np.float64)),
         "predicted_ns": Floats(
             np.array([prediction.predicted_ns for prediction in gone], np.float64)

@@ -14,7 +14,7 @@ from fastprof.model.columns import Ints
 from fastprof.model.heading import Heading
 from fastprof.model.metadata import positive
 from fastprof.model.numbers import quantity
-from fastprof.model.table import ColumnData, Table, texts
+from fastprof.model.table import ColumnData, Table, text_column
 from fastprof.page.section import Chart, Fact, Section
 from fastprof.readers.beside import facts_in
 
@@ -152,8 +152,8 @@ def _chart(steps: _Steps) -> Chart:
 
 def _table(steps: _Steps) -> Table:
     columns: dict[str, ColumnData] = {
-        "step": texts(steps.labels()),
+        "step": text_column(steps.labels()),
         "length": Ints(steps.length, none=0),
-        "recorded": texts([("", "yes")[number] for number in steps.is_recorded.tolist()]),
+        "recorded": text_column([("", "yes")[number] for number in steps.is_recorded.tolist()]),
     }
     return Table(columns, _HEADINGS)

@@ -16,12 +16,12 @@ from fastprof.profile.costs import Costs
 from fastprof.profile.gpu_work import is_graph
 
 LAUNCH, SYNC, ALLOC, LOAD = "launch", "sync", "alloc", "load"
-CREATE, COPY, OTHER = "create", "copy", "other"
+CREATE, COPY_CALL, OTHER = "create", "copy", "other"
 
 # The first match decides. Names are without `cuda`, `cu` or `hip` and without a version.
 _CLASSES: Final = (
     (SYNC, regex(r"\w*Synchronize")),
-    (COPY, regex(r"Memcpy\w*Async|Memset|MemPrefetchAsync")),
+    (COPY_CALL, regex(r"Memcpy\w*Async|Memset|MemPrefetchAsync")),
     (SYNC, regex(r"Memcpy")),
     (
         LOAD,

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from fastprof._system.classes import dataclass
 from fastprof.model.arrays import Int64
 from fastprof.model.columns import Ints
-from fastprof.model.table import Floats, Table, texts
+from fastprof.model.table import Floats, Table, text_column
 from fastprof.ranks.all_ranks import TIMES, AllRanks, table_of
 
 _BLOCK: Final = 1 << 12  # calls processed at a time
@@ -232,7 +232,7 @@ def _table(found: dict[str, _Found], all_ranks: AllRanks) -> Table:
     rows.sort(key=lambda row: (-row["wait"], -row["time"], row["collective"]))
     whole = ("ranks", "calls", "calls_min", "time", "mean", "max", "slowest")
     of_waits = ("wait", "waits", "longest", "last")
-    columns: dict[str, Any] = {"collective": texts([row["collective"] for row in rows])}
+    columns: dict[str, Any] = {"collective": text_column([row["collective"] for row in rows])}
     for key in (*whole, *of_waits, "ends"):
         columns[key] = Ints(np.array([row[key] for row in rows], np.int64))
     for key in ("last_share", "bytes"):

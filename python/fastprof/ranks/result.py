@@ -12,7 +12,7 @@ import numpy as np
 from fastprof._system.output_file import output_file, protected
 from fastprof._system.threads import computed_once
 from fastprof.model.columns import Ints
-from fastprof.model.table import Floats, Table, texts
+from fastprof.model.table import Floats, Table, text_column
 from fastprof.ranks import collectives, totals
 from fastprof.ranks import totals as lacking
 from fastprof.ranks.all_ranks import SHARES, AllRanks, combine, rank_in_name, table_of
@@ -205,9 +205,11 @@ def _ranks(all_ranks: AllRanks, failures: Sequence[Failure]) -> Table:
     return table_of(
         {
             "rank": numbers([rank.number for rank in ranks]),
-            "file": texts([summary.path for summary in summaries] + [f.path for f in failures]),
+            "file": text_column(
+                [summary.path for summary in summaries] + [f.path for f in failures]
+            ),
             "pid": numbers([None if process is None else process.pid for process in processes]),
-            "devices": texts([*devices, *no_devices]),
+            "devices": text_column([*devices, *no_devices]),
             "kernels": numbers(
                 [0 if process is None else process.kernels for process in processes]
             ),
@@ -233,7 +235,7 @@ def _ranks(all_ranks: AllRanks, failures: Sequence[Failure]) -> Table:
             },
             "warnings": numbers([len(summary.warnings) for summary in summaries]),
             "seconds": floats([summary.seconds for summary in summaries]),
-            "error": texts([None] * len(ranks) + [failure.error for failure in failures]),
+            "error": text_column([None] * len(ranks) + [failure.error for failure in failures]),
         },
         shares=SHARES | set(depths),
     )

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fastprof.errors import UnknownColumnError
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Ints, Values
-from fastprof.model.table import Floats, Table, texts
+from fastprof.model.table import Floats, Table, text_column
 from fastprof.ranks.all_ranks import AllRanks, Rank, table_of
 from fastprof.ranks.summary import KEYS
 from fastprof.ranks.work import Failure
@@ -210,9 +210,9 @@ def lacking(all_ranks: AllRanks, failures: Sequence[Failure], missing: Sequence[
     return Table(
         {
             "rank": Ints(np.array([row[0] for row in rows], np.int64)),
-            "file": texts([row[1] for row in rows]),
-            "lacks": texts([row[2] for row in rows]),
-            "detail": texts([row[3] for row in rows]),
+            "file": text_column([row[1] for row in rows]),
+            "lacks": text_column([row[2] for row in rows]),
+            "detail": text_column([row[3] for row in rows]),
         }
     )
 

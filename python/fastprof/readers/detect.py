@@ -84,11 +84,11 @@ class InputFile:
             The report cannot be exported, or a file of the directory or the JSON is damaged.
         """
         if self.format is FileFormat.NSYS_DIRECTORY:
-            from fastprof.readers.nsys.directory import export as export_directory
+            from fastprof.readers.nsys.directory import export_directory
 
             path, notices = export_directory(self.path, progress)
         elif self.format is FileFormat.NSYS_JSON:
-            from fastprof.readers.nsys.json_lines import export as export_json
+            from fastprof.readers.nsys.json_lines import export_json
 
             path, notices = export_json(self.path, progress)
         elif self.format is FileFormat.NSYS_REPORT:

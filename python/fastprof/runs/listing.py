@@ -11,7 +11,7 @@ import numpy as np
 
 from fastprof.model.heading import Heading
 from fastprof.model.metadata import positive
-from fastprof.model.table import ColumnData, Floats, Table, texts
+from fastprof.model.table import ColumnData, Floats, Table, text_column
 from fastprof.runs.directory import all_runs
 
 _HEADINGS = (
@@ -34,15 +34,17 @@ def listing(home: str | os.PathLike[str]) -> Table:
     runs, problems = all_runs(home)
     facts = [run.facts for run in runs]
     columns: dict[str, ColumnData] = {
-        "name": texts([run.name for run in runs]),
-        "started": texts([str(fact.get("started", ""))[:16].replace("T", " ") for fact in facts]),
+        "name": text_column([run.name for run in runs]),
+        "started": text_column(
+            [str(fact.get("started", ""))[:16].replace("T", " ") for fact in facts]
+        ),
         "seconds": _floats([fact.get("seconds") for fact in facts]),
         "exit_code": _floats([fact.get("exit_code") for fact in facts]),
         "steps": _floats([_steps(fact) for fact in facts]),
         "step_ns": _floats([fact.get("step_ns") for fact in facts]),
         "kernels": _floats([fact.get("kernels") for fact in facts]),
-        "commit": texts([_commit(fact.get("git")) for fact in facts]),
-        "command": texts([_command(fact.get("command")) for fact in facts]),
+        "commit": text_column([_commit(fact.get("git")) for fact in facts]),
+        "command": text_column([_command(fact.get("command")) for fact in facts]),
     }
     return Table(columns, _HEADINGS, notes=tuple(problems))
 

@@ -56,4 +56,4 @@ def write_objects(
     for key, column in columns.items():
         add_cell(writer, f"{before}{text(key)}: ", column, notation)
         before = ", "
-    write_threads.write(writer, file)
+    write_threads.write_on_threads(writer, file)

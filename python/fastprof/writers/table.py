@@ -56,7 +56,7 @@ def write_table(
     for column, notation in zip(chosen, notations, strict=True):
         add_cell(writer, before, columns[column.key], notation)
         before = separator
-    write_threads.write(writer, file)
+    write_threads.write_on_threads(writer, file)
 
 
 def _without_blanks(text: Callable[[Any], str]) -> Callable[[Any], str]:

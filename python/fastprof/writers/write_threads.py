@@ -27,7 +27,9 @@ class RowWriter(Protocol):
     def block(self) -> Block: ...
 
 
-def write(rows: RowWriter, file: BinaryIO, first: int = 0, last: int | None = None) -> None:
+def write_on_threads(
+    rows: RowWriter, file: BinaryIO, first: int = 0, last: int | None = None
+) -> None:
     """Write rows first to last - 1 (default: all) to a binary file, in constant memory.
 
     Raises

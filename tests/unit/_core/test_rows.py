@@ -13,7 +13,7 @@ import pytest
 from fastprof._core._rows import RowWriter
 from fastprof.errors import InternalError
 from fastprof.writers import write_threads
-from fastprof.writers.write_threads import write
+from fastprof.writers.write_threads import write_on_threads
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
@@ -28,7 +28,7 @@ def int64(*values):
 
 def written(writer, *rows):
     file = io.BytesIO()
-    write(writer, file, *rows)
+    write_on_threads(writer, file, *rows)
     return file.getvalue().decode()
 
 
@@ -191,7 +191,7 @@ def test_an_error_at_any_block_is_raised_and_nothing_follows(number, many):
     writer = RowWriter(len(values), b"|")
     writer.add_ints(b"", values, none=-1, none_text=b"")
     with pytest.raises(OSError, match="the disk is full"):
-        write(writer, file)
+        write_on_threads(writer, file)
     begins = rows.startswith(file.taken)
     assert begins
 
@@ -200,7 +200,7 @@ def test_a_raw_file_that_takes_part_of_a_block_gets_all_of_it():
     file = Trickle(1000)
     writer = RowWriter(5000, b"\n")
     writer.add_ints(b"", np.arange(5000), none=-1, none_text=b"")
-    write(writer, file)
+    write_on_threads(writer, file)
     assert file.taken.decode().split() == [str(value) for value in range(5000)]
 
 
@@ -210,7 +210,7 @@ def test_a_closed_pipe_is_an_os_error():
     writer = RowWriter(1, b"\n")
     writer.add_ints(b"", int64(1), none=-1, none_text=b"")
     with open(writing, "wb", buffering=0) as file, pytest.raises(BrokenPipeError):
-        write(writer, file)
+        write_on_threads(writer, file)
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
@@ -218,7 +218,7 @@ def test_a_full_disk_is_an_os_error():
     writer = RowWriter(1, b"\n")
     writer.add_ints(b"", int64(1), none=-1, none_text=b"")
     with open("/dev/full", "wb", buffering=0) as file, pytest.raises(OSError, match="No space"):
-        write(writer, file)
+        write_on_threads(writer, file)
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs POSIX signals")
@@ -239,7 +239,7 @@ def test_ctrl_c_ends_writing_between_blocks(moment):
     writer = RowWriter(9_000_000, b"\n")
     writer.add_ints(b"", np.arange(9_000_000), none=-1, none_text=b"")
     with pytest.raises(KeyboardInterrupt):
-        write(writer, file)
+        write_on_threads(writer, file)
     assert file.blocks <= moment + 8  # of 20: what the other thread wrote meanwhile
 
 
@@ -268,7 +268,7 @@ def test_ctrl_c_while_the_other_thread_starts_ends_its_writing_too(monkeypatch):
     writer = RowWriter(9_000_000, b"\n")
     writer.add_ints(b"", np.arange(9_000_000), none=-1, none_text=b"")
     with pytest.raises(KeyboardInterrupt):
-        write(writer, file)
+        write_on_threads(writer, file)
     assert file.blocks < 10
 
 

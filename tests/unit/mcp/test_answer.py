@@ -6,14 +6,14 @@ import math
 from fastprof.mcp.answer import LINES, Paging, bounded, cut, shortened, table_answer
 from fastprof.model.columns import Ints
 from fastprof.model.heading import Heading
-from fastprof.model.table import Floats, Table, texts
+from fastprof.model.table import Floats, Table, text_column
 
 
 def table(n, **more):
     import numpy as np
 
     columns = {
-        "op": texts([f"op{i}" for i in range(n)]),
+        "op": text_column([f"op{i}" for i in range(n)]),
         "gpu_ns": Ints(np.arange(n)),
         "hidden": Ints(np.arange(n)),
         "roof": Floats(np.full(n, np.nan)),

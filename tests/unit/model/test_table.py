@@ -14,11 +14,11 @@ from fastprof.errors import UnknownColumnError
 from fastprof.model.columns import Ints, Values
 from fastprof.model.heading import Heading
 from fastprof.model.numbers import quantity
-from fastprof.model.table import Floats, Table, texts
+from fastprof.model.table import Floats, Table, text_column
 
 TABLE = Table(
     {
-        "op": texts(["linear", "softmax", None]),
+        "op": text_column(["linear", "softmax", None]),
         "stream": Values(np.array([0, 1, -1], np.int32), [7, 20]),
         "kernels": Ints(np.array([12, 3, 1])),
         "gpu_ns": Ints(np.array([2_500_000, 1_250, -1])),
@@ -63,7 +63,7 @@ def test_text_counts_omitted_rows_before_the_total():
 def test_text_of_a_width_cuts_texts_and_then_omits_columns():
     path = "a/very/long/path/to/a/file.py:12"
     table = Table(
-        {"name": texts(["x" * 40]), "line": texts([path]), "n": Ints(np.array([1]))},
+        {"name": text_column(["x" * 40]), "line": text_column([path]), "n": Ints(np.array([1]))},
         (Heading("name", "name"), Heading("line", "line", keeps_end=True), Heading("n", "n")),
     )
     wide = table.text().splitlines()
@@ -116,7 +116,7 @@ def test_parquet_keeps_numbers_and_unknowns(tmp_path):
 
 
 def test_markdown_and_html_escape_names():
-    hostile = Table({"a|b": texts(["<script>alert(1)</script>|x"])}, title="<i>")
+    hostile = Table({"a|b": text_column(["<script>alert(1)</script>|x"])}, title="<i>")
     assert "| a\\|b |" in hostile.markdown()
     assert "\\|x" in hostile.markdown()
     assert "<script>" not in hostile._repr_html_()
@@ -126,7 +126,7 @@ def test_markdown_and_html_escape_names():
 
 def test_lines_in_columns_keep_their_places_in_html():
     lead = ("a sentence", "phase   step(ms)", "forward     1.00", "after")
-    html = Table({"n": texts(["x"])}, lead=lead)._repr_html_()
+    html = Table({"n": text_column(["x"])}, lead=lead)._repr_html_()
     columns = "<pre>phase   step(ms)\nforward     1.00</pre>"
     assert html.startswith(f"<div>a sentence</div>{columns}<div>after</div><table>")
 
@@ -219,7 +219,7 @@ def test_polars_has_the_same_rows():
 
 
 def test_an_empty_table_has_a_header():
-    empty = Table({"op": texts([]), "n": Ints(np.empty(0, np.int64))}, total={"n": 0})
+    empty = Table({"op": text_column([]), "n": Ints(np.empty(0, np.int64))}, total={"n": 0})
     assert empty.text() == "op     n\ntotal  0\n"
     assert json.loads(empty.to_json())["rows"] == []
     assert empty.csv() == '"op","n"\n'

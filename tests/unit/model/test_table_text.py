@@ -4,15 +4,15 @@ import numpy as np
 
 from fastprof.model.columns import Ints, Values
 from fastprof.model.heading import Heading
-from fastprof.model.table import Table, texts
+from fastprof.model.table import Table, text_column
 from fastprof.model.table_text import Layout
 
 TABLE = Table(
     {
-        "frame": texts(["a.py:7", "b.py:3", "b.py:4", "(none)"]),
+        "frame": text_column(["a.py:7", "b.py:3", "b.py:4", "(none)"]),
         "gpu_ns": Ints(np.array([5_000_000, 2_000, 0, 1_000_000])),
         "own_ns": Ints(np.array([5_000, 2_000, 0, 1_000])),
-        "code": texts(["x = f(y)", "return a", "", None]),
+        "code": text_column(["x = f(y)", "return a", "", None]),
     },
     (
         Heading("frame", "line"),
@@ -21,7 +21,10 @@ TABLE = Table(
     ),
     total={"gpu_ns": 6_002_000},
     layout=Layout(
-        {"frame": texts(["  7", "  3", "  4", "(none)"]), "code": texts(["x = f(y)", "", "", ""])},
+        {
+            "frame": text_column(["  7", "  3", "  4", "(none)"]),
+            "code": text_column(["x = f(y)", "", "", ""]),
+        },
         Values(np.array([0, 1, 1, -1], np.int32), ["a.py\x1b", "b.py"]),
         np.array([False, False, True, False]),
     ),
@@ -71,10 +74,10 @@ def test_markdown_has_cells_in_place_of_sections() -> None:
 def wide() -> Table:
     return Table(
         {
-            "name": texts(["n" * 30]),
+            "name": text_column(["n" * 30]),
             "first": Ints(np.array([1])),
             "second": Ints(np.array([2])),
-            "code": texts(["c" * 40]),
+            "code": text_column(["c" * 40]),
         },
         (
             Heading("name", "name", min_width=20),

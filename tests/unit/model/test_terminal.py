@@ -8,7 +8,7 @@ import pytest
 
 from fastprof.model.columns import Ints
 from fastprof.model.heading import Heading
-from fastprof.model.table import Floats, Table, texts
+from fastprof.model.table import Floats, Table, text_column
 from fastprof.model.table_text import side_by_side
 from fastprof.model.terminal import MIDDLE, PLAIN, Colours, bar, cut, cut_all, padded, width_of
 
@@ -61,7 +61,7 @@ def test_bars_have_the_length_of_their_share() -> None:
 def table() -> Table:
     return Table(
         {
-            "op": texts(["linear", "relu", "add", None]),
+            "op": text_column(["linear", "relu", "add", None]),
             "gpu_ns": Ints(np.array([800, 195, 5, -1])),
             "share": Floats(np.array([0.8, 0.195, 0.005, np.nan])),
         },

@@ -16,7 +16,7 @@ from fastprof.analysis.idle.causes import CAUSES
 from fastprof.model.columns import Ints
 from fastprof.model.heading import Heading
 from fastprof.model.page import Page
-from fastprof.model.table import Floats, Table, texts
+from fastprof.model.table import Floats, Table, text_column
 from fastprof.page.build import asset
 from fastprof.page.ranks import page_of_ranks
 from fastprof.page.table import packed, table_html
@@ -117,7 +117,7 @@ def test_tables_have_the_rows_of_the_reports(profile, page, report, options, num
 
 def test_the_first_rows_need_no_script():
     table = Table(
-        {"op": texts(["mm", None]), "ns": Ints(np.array([1_500_000, -1]))},
+        {"op": text_column(["mm", None]), "ns": Ints(np.array([1_500_000, -1]))},
         (Heading("op", "operator"), Heading("ns", "time", "ns")),
         total={"ns": 1_500_000},
     )
@@ -139,7 +139,7 @@ def test_rows_over_the_limit_are_counted_with_their_time():
     n = 10_003
     ns = np.full(n, 1000)
     table = Table(
-        {"op": texts([f"op{i}" for i in range(n)]), "gpu_ns": Ints(ns)},
+        {"op": text_column([f"op{i}" for i in range(n)]), "gpu_ns": Ints(ns)},
         (Heading("op", "op"), Heading("gpu_ns", "gpu", "ns")),
         total={"gpu_ns": int(ns.sum())},
     )

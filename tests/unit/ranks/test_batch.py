@@ -7,7 +7,7 @@ import fastprof
 from fastprof.api.batch import Batch, BatchError
 from fastprof.cli import main
 from fastprof.model.heading import Heading
-from fastprof.model.table import Floats, Table, texts
+from fastprof.model.table import Floats, Table, text_column
 from fastprof.ranks.all_ranks import assign_ranks as rank_numbers
 from fastprof.ranks.files import find
 from fastprof.ranks.work import Options, work
@@ -383,7 +383,11 @@ def test_the_long_table_has_a_row_a_rank_and_group(found, tmp_path):
 
 def test_a_table_keeps_what_is_not_known_apart_in_every_form():
     table = Table(
-        {"a": texts(["x", None]), "b": Floats(np.array([np.nan, 0.5])), "c": Floats(np.zeros(2))},
+        {
+            "a": text_column(["x", None]),
+            "b": Floats(np.array([np.nan, 0.5])),
+            "c": Floats(np.zeros(2)),
+        },
         (Heading("b", "b", "share"),),
     )
     assert list(table.rows()) == [{"a": "x", "b": None, "c": 0}, {"a": None, "b": 0.5, "c": 0}]

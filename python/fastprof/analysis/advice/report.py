@@ -32,7 +32,7 @@ from fastprof.analysis.idle.causes import CAUSES
 from fastprof.analysis.roofline.utilisation import devices_with
 from fastprof.model.columns import Ints
 from fastprof.model.numbers import quantity, scale_of
-from fastprof.model.table import ColumnData, Floats, Table, texts
+from fastprof.model.table import ColumnData, Floats, Table, text_column
 from fastprof.ops.user import load_packages
 from fastprof.profile.data import ProfileData
 from fastprof.profile.facts import gpu_names
@@ -166,18 +166,18 @@ def _columns(plan: Plan) -> dict[str, ColumnData]:
     alone = np.array([saving.alone for saving in planned], np.float64)
     findings = [saving.finding for saving in planned]
     return {
-        "id": texts([saving.rule.id for saving in planned]),
+        "id": text_column([saving.rule.id for saving in planned]),
         "saving_ns": _whole(ns, none),
         "share": Floats(np.where(none, np.nan, ns / max(plan.step.ns, 1))),
         "is_bound": Ints(np.array([saving.is_bound for saving in planned], np.int64)),
-        "confidence": texts([finding.confidence for finding in findings]),
-        "where": texts([finding.where or None for finding in findings]),
-        "what": texts([finding.what for finding in findings]),
-        "evidence": texts([finding.evidence or None for finding in findings]),
-        "remedy": texts([finding.remedy for finding in findings]),
-        "why": texts([finding.why or None for finding in findings]),
+        "confidence": text_column([finding.confidence for finding in findings]),
+        "where": text_column([finding.where or None for finding in findings]),
+        "what": text_column([finding.what for finding in findings]),
+        "evidence": text_column([finding.evidence or None for finding in findings]),
+        "remedy": text_column([finding.remedy for finding in findings]),
+        "why": text_column([finding.why or None for finding in findings]),
         "alone_ns": Ints(np.where(none, -1, alone.round()).astype(np.int64)),
-        "together": texts(
+        "together": text_column(
             [",".join(f"{i + 1}" for i in saving.together) or None for saving in planned]
         ),
     }

@@ -20,7 +20,7 @@ from fastprof.analysis.registry import Where
 from fastprof.analysis.selection import selected
 from fastprof.model.columns import Ints
 from fastprof.model.numbers import quantity
-from fastprof.model.table import ColumnData, Floats, Table, texts
+from fastprof.model.table import ColumnData, Floats, Table, text_column
 from fastprof.profile.data import ProfileData
 from fastprof.profile.facts import gpu_names
 
@@ -127,7 +127,7 @@ def _columns(rows: list[dict[str, Any]]) -> dict[str, ColumnData]:
     for heading in COLUMNS:
         values = [row[heading.key] for row in rows]
         if heading.key in ("layer", "among"):
-            columns[heading.key] = texts(values)
+            columns[heading.key] = text_column(values)
         elif heading.key in ("calls", "experts", "chosen", "exact", "gpu_ns", *_TIMES):
             columns[heading.key] = Ints(
                 np.array([-1 if value is None else value for value in values], np.int64)

@@ -29,7 +29,7 @@ def duration(text: str) -> int:
     return result
 
 
-def between(text: str) -> tuple[int | None, int | None]:
+def times_of(text: str) -> tuple[int | None, int | None]:
     """The times of A:B in ns since the first GPU work; None for one that is missing.
 
     Raises
@@ -107,7 +107,7 @@ OPTIONS: Final = (
         "only what is in progress between these times since the first GPU work, such as 1.5s:4s "
         "or 200ms:",
         "A:B",
-        _checked(between),
+        _checked(times_of),
     ),
     Option(
         "longer",

@@ -8,8 +8,7 @@ from typing import Final
 import numpy as np
 
 from fastprof._system.classes import NamedTuple
-from fastprof.analysis.find.columns import between as times_of
-from fastprof.analysis.find.columns import duration
+from fastprof.analysis.find.columns import duration, times_of
 from fastprof.analysis.grouping import numbers
 from fastprof.errors import ReportError
 from fastprof.model.arrays import Bools, Int64

@@ -23,7 +23,7 @@ from fastprof.errors import ReportError
 from fastprof.model.columns import Ints
 from fastprof.model.heading import Heading, unknown_name
 from fastprof.model.numbers import quantity
-from fastprof.model.table import ColumnData, Floats, Table, texts
+from fastprof.model.table import ColumnData, Floats, Table, text_column
 
 _ROWS: Final = 3  # of the comparison that explains a change
 _LEAST: Final = 0.05  # of the largest row
@@ -205,13 +205,13 @@ class HistoryData:
         of_figures = (*figures, *(name for name in self._more() if name not in figures))
         return {
             "capture": Ints(np.array([each.id for each in every], np.int64)),
-            "saved": texts([_time(each.saved_ns) for each in every]),
-            "tags": texts([_tags(each.tags) for each in every]),
+            "saved": text_column([_time(each.saved_ns) for each in every]),
+            "tags": text_column([_tags(each.tags) for each in every]),
             **{heading_of(name).key: Floats(self.series(name)) for name in of_figures},
             "steps": Ints(np.array(steps, np.int64)),
-            "change": texts([", ".join(marks.get(each.id, ())) for each in every]),
-            "names": texts([", ".join(each.names) for each in every]),
-            "version": texts([each.version for each in every]),
+            "change": text_column([", ".join(marks.get(each.id, ())) for each in every]),
+            "names": text_column([", ".join(each.names) for each in every]),
+            "version": text_column([each.version for each in every]),
         }
 
     def _more(self) -> list[str]:

@@ -18,7 +18,7 @@ from fastprof.analysis.host.events import OpenRanges, ThreadEvents, grouped, in_
 from fastprof.model.arrays import Bools, Int32, Int64, among, difference, union, unique
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import NEVER
-from fastprof.profile.api_classes import ALLOC, COPY, CREATE, LAUNCH, LOAD, OTHER, SYNC
+from fastprof.profile.api_classes import ALLOC, COPY_CALL, CREATE, LAUNCH, LOAD, OTHER, SYNC
 from fastprof.profile.data import ProfileData, kept
 from fastprof.profile.instances import ApiCalls
 
@@ -64,7 +64,7 @@ def implied_waits(profile: ProfileData) -> tuple[Int64, Int64]:
         names, classes = api.name.take(long), api.call_class.take(long)
         calls = _Calls(
             long, api.start[long], end[long],
-            classes.fits(lambda each: each in (LAUNCH, COPY)),
+            classes.fits(lambda each: each in (LAUNCH, COPY_CALL)),
             names.fits(lambda name: any(text in name for text in FREES)),
         )  # fmt: skip
         pid = take(api.threads.pid, api.thread[long])
@@ -294,7 +294,7 @@ def _before(profile: ProfileData, compiling: Int64) -> ThreadEvents:
     is_inner = np.zeros(len(calls), bool)  # the runtime loads its own modules
     begin = np.full(len(calls), NEVER)
     working = np.zeros(len(api), bool)
-    classes = api.call_class.where(lambda each: each in (LAUNCH, COPY, SYNC))
+    classes = api.call_class.where(lambda each: each in (LAUNCH, COPY_CALL, SYNC))
     working[classes] = True
     rows = np.flatnonzero(working)
     own = grouped(api.thread[rows], rows, api.end[rows])

@@ -22,7 +22,7 @@ from fastprof.model.arrays import Bools, Int32, Int64, unique
 from fastprof.model.columns import Values
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.numbers import without_numbers
-from fastprof.profile.api_classes import COPY, LAUNCH
+from fastprof.profile.api_classes import COPY_CALL, LAUNCH
 from fastprof.profile.data import ProfileData, kept
 from fastprof.profile.instances import ApiCalls
 from fastprof.profile.range_columns import operator_of
@@ -391,7 +391,7 @@ def _event_waits(profile: ProfileData, call: Int32) -> Int32:
     all_waits = api.name.where(lambda name: "StreamWait" in (name or ""))
     if not len(all_waits):
         return result
-    works = api.call_class.where(lambda name: name in (LAUNCH, COPY))
+    works = api.call_class.where(lambda name: name in (LAUNCH, COPY_CALL))
     known = np.flatnonzero(call >= 0)
     own, thread = call[known].astype(np.int64), api.thread[call[known]]
     last_wait, last_launch = (_last_before(some, thread, own, api) for some in (all_waits, works))

@@ -12,7 +12,7 @@ from fastprof.analysis.steps.windows import OTHER_CLOCK, gpu_counters, windows_o
 from fastprof.model.arrays import unique
 from fastprof.model.numbers import quantity
 from fastprof.model.trace import NO_TIME
-from fastprof.profile.api_classes import COPY as COPY_CALL
+from fastprof.profile.api_classes import COPY_CALL
 from fastprof.profile.data import ProfileData
 from fastprof.profile.recording_hints import advice_on, recorder_of_calls
 

@@ -19,7 +19,7 @@ from fastprof.analysis.summary.measures import shown
 from fastprof.errors import ReportError
 from fastprof.model.arrays import Int64
 from fastprof.model.columns import Ints
-from fastprof.model.table import ColumnData, Table, texts
+from fastprof.model.table import ColumnData, Table, text_column
 from fastprof.model.trace import NO_TIME
 from fastprof.profile.data import ProfileData
 
@@ -116,7 +116,7 @@ def _table(profile: ProfileData, rows: Int64, what: list[str], row: int) -> Tabl
         lane = np.flatnonzero(on_stream)
         gap[lane[1:]] = np.maximum(start[lane[1:]] - end[lane[:-1]], 0)
     columns: dict[str, ColumnData] = {
-        "what": texts(what),
+        "what": text_column(what),
         "idx": Ints(rows + 1),
         "at_ns": since(start, origin_of(profile)),
         "start": Ints(start, int(NO_TIME)),

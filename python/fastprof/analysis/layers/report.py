@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from fastprof._system.classes import dataclass
-from fastprof.analysis.cells import ReportCells as KernelCells
+from fastprof.analysis.cells import ReportCells
 from fastprof.analysis.counted import headed, notes_on_sums
 from fastprof.analysis.grouping import Grouping, group, numbers, texts
 from fastprof.analysis.layers.columns import COLUMNS
@@ -25,8 +25,7 @@ from fastprof.errors import ReportError
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.numbers import without_index
-from fastprof.model.table import ColumnData, Floats, Table
-from fastprof.model.table import texts as text_column
+from fastprof.model.table import ColumnData, Floats, Table, text_column
 from fastprof.model.table_text import Layout
 from fastprof.model.trace import NO_TIME
 from fastprof.profile.data import ProfileData
@@ -150,7 +149,7 @@ class _Work:
 
 
 def layer_paths(
-    cells: KernelCells, depth: int | None = None, selection: Bools | None = None
+    cells: ReportCells, depth: int | None = None, selection: Bools | None = None
 ) -> tuple[Grouping, list[LayerPath], Int64]:
     """The cells of equal layers, the layers of each group, and the time of its first launch."""
     layer = texts(cells, "layer")
@@ -168,7 +167,7 @@ def layer_paths(
     return groups, [path[:depth] for path in paths], times
 
 
-def _recomputed(cells: KernelCells) -> Values:
+def _recomputed(cells: ReportCells) -> Values:
     """Whether each cell is part of a recomputed forward pass."""
     if "phase" not in cells.names:
         return Values(np.zeros(len(cells), np.int32), [False])
@@ -224,7 +223,7 @@ def _totals(sums: Sums) -> dict[str, Any]:
     return totals
 
 
-def _notes(profile: ProfileData, cells: KernelCells) -> tuple[str, ...]:
+def _notes(profile: ProfileData, cells: ReportCells) -> tuple[str, ...]:
     if any(texts(cells, "layer").values):
         return ()
     return (advice_on(profile.about, profile.contents, "layer"),)

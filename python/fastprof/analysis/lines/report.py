@@ -34,8 +34,7 @@ from fastprof.model.columns import Ints, Values
 from fastprof.model.heading import unknown_name
 from fastprof.model.markers.frames import path_pattern, place_of
 from fastprof.model.numbers import quantity
-from fastprof.model.table import ColumnData, Table
-from fastprof.model.table import texts as text_column
+from fastprof.model.table import ColumnData, Table, text_column
 from fastprof.model.table_text import Layout
 from fastprof.profile.data import ProfileData
 from fastprof.profile.recording_hints import advice_on

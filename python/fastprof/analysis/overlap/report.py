@@ -23,8 +23,7 @@ from fastprof.analysis.summary.measures import in_counted_steps, ratio, shown
 from fastprof.model.arrays import Int64, unique
 from fastprof.model.columns import Ints, Values, unknown
 from fastprof.model.numbers import quantity
-from fastprof.model.table import ColumnData, Floats, Table
-from fastprof.model.table import texts as text_column
+from fastprof.model.table import ColumnData, Floats, Table, text_column
 from fastprof.model.table_text import Layout
 from fastprof.profile.data import ProfileData, left_out
 from fastprof.profile.steps.kernel_steps import StepsOfKernels

@@ -31,7 +31,7 @@ from fastprof.model.devices import Device
 from fastprof.model.heading import printable
 from fastprof.model.metadata import FORMATS
 from fastprof.model.numbers import quantity
-from fastprof.model.table import ColumnData, Floats, Table, Tables, texts
+from fastprof.model.table import ColumnData, Floats, Table, Tables, text_column
 from fastprof.model.table_text import markdown_text, side_by_side
 from fastprof.model.terminal import PLAIN, Colours, width_of
 from fastprof.profile.data import ProfileData
@@ -163,10 +163,10 @@ def _idle(facts: Facts) -> Table:
     rows.sort(key=lambda row: -row[1])
     ns = np.array([value for _, value, _ in rows], np.float64)
     columns: dict[str, ColumnData] = {
-        "cause": texts([cause for cause, _, _ in rows]),
+        "cause": text_column([cause for cause, _, _ in rows]),
         "ns": Ints(ns.round().astype(np.int64)),
         "share": Floats(ns / max(facts.step_ns, 1)),
-        "where": texts([where for _, _, where in rows]),
+        "where": text_column([where for _, _, where in rows]),
     }
     return Table(columns, CAUSES_OF_IDLE, notes=notes, total={"ns": round(float(ns.sum()))})
 

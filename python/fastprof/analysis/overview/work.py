@@ -10,7 +10,7 @@ import numpy as np
 
 from fastprof._system.classes import dataclass
 from fastprof._system.regex import regex
-from fastprof.analysis.cells import ReportCells as KernelCells
+from fastprof.analysis.cells import ReportCells
 from fastprof.analysis.counted import headed
 from fastprof.analysis.grouping import Grouping, group, numbers
 from fastprof.analysis.key_names import heading_of
@@ -27,7 +27,7 @@ from fastprof.model.columns import Ints, Values
 from fastprof.model.devices import Device
 from fastprof.model.heading import Heading
 from fastprof.model.markers.frames import place_of
-from fastprof.model.table import ColumnData, Table, texts
+from fastprof.model.table import ColumnData, Table, text_column
 from fastprof.profile.data import ProfileData
 from fastprof.profile.recording_hints import advice_on
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
@@ -36,7 +36,7 @@ _MEASURES: Final = [heading.key for heading in OF_WORK]
 
 
 def work_tables(
-    cells: KernelCells, steps: StepsOfKernels, devices: Mapping[int, Device]
+    cells: ReportCells, steps: StepsOfKernels, devices: Mapping[int, Device]
 ) -> dict[str, Table]:
     """The tables `ops`, `layers` and `lines`, the most time first.
 
@@ -58,7 +58,7 @@ def work_tables(
 class _Work:
     """All GPU work, its time in steps, and its ideal time."""
 
-    cells: KernelCells
+    cells: ReportCells
     in_steps: TimeInSteps
     ideal: Ideals
 
@@ -93,7 +93,7 @@ class _Work:
         return Table(none, (heading, *OF_WORK), notes=(note,))
 
 
-def _work(cells: KernelCells, steps: StepsOfKernels, devices: Mapping[int, Device]) -> _Work:
+def _work(cells: ReportCells, steps: StepsOfKernels, devices: Mapping[int, Device]) -> _Work:
     ideal = cells.with_ideals(lambda whole: ideals_of(whole, devices))
     return _Work(cells, time_in_steps(cells, steps), ideal)
 
@@ -115,7 +115,7 @@ def _by_layer(work: _Work) -> Table:
     folds = folded({layer: None for path in paths for layer in with_ancestors(path)})
     place: dict[LayerPath, int] = {}
     row = [place.setdefault(folds[path], len(place)) for path in paths]
-    names = texts([":".join(path) or NO_LAYER for path in place])
+    names = text_column([":".join(path) or NO_LAYER for path in place])
     merged = Grouping(np.array(row, np.int32)[groups.ids], len(place))
     return work.table({"layer": names}, (LAYERS,), merged)
 
@@ -130,7 +130,7 @@ def _by_line(work: _Work) -> Table:
         heading = replace(LINES, header=f"below {caller}", about=f"lines called by {caller}")
     groups = group([key], len(work.cells))
     lines = Values(key.ids[groups.first], key.values)
-    named = texts([lines.at(row) or NO_LINE.frame for row in range(groups.n)])
+    named = text_column([lines.at(row) or NO_LINE.frame for row in range(groups.n)])
     return work.table({"line": named}, (heading,), groups)
 
 
@@ -138,7 +138,7 @@ _PACKAGES: Final = regex(r".*[/\\](?:site|dist)-packages[/\\]")
 _HEADER: Final = 14  # characters of a place in the heading of a narrow column
 
 
-def _descended(cells: KernelCells, lines: Values) -> tuple[Values, str]:
+def _descended(cells: ReportCells, lines: Values) -> tuple[Values, str]:
     """Lines of libraries in place of the own line that takes nearly all, and that line's place.
 
     The lines as they are, and no place, if there is no such line or it is all that is recorded.

@@ -27,8 +27,7 @@ from fastprof.model.columns import Ints, Values
 from fastprof.model.heading import Heading
 from fastprof.model.markers import Kind
 from fastprof.model.numbers import without_numbers
-from fastprof.model.table import ColumnData, Floats, Table
-from fastprof.model.table import texts as text_column
+from fastprof.model.table import ColumnData, Floats, Table, text_column
 from fastprof.model.table_text import Layout
 from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.data import ProfileData

@@ -31,7 +31,7 @@ from fastprof.model.arrays import Bools, Int32, Int64, unique
 from fastprof.model.columns import Values
 from fastprof.model.devices import Device
 from fastprof.model.heading import unknown_name
-from fastprof.profile.api_classes import COPY, SYNC
+from fastprof.profile.api_classes import COPY_CALL, SYNC
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 if TYPE_CHECKING:
@@ -505,7 +505,7 @@ def without_loading(model: Model, weights: Weights) -> tuple[Weights, int]:
 def waiting(model: Model) -> Int64:
     """The nodes of returns from calls that synchronise, and from copies that block."""
     classes = model.profile.api.call_class
-    waits = classes.fits(lambda each: each in (SYNC, COPY))
+    waits = classes.fits(lambda each: each in (SYNC, COPY_CALL))
     nodes = np.flatnonzero(model.graph.kind == RETURN)
     return nodes[waits[model.graph.call[nodes]]]
 

@@ -19,7 +19,7 @@ from fastprof.model.arrays import Int32, Int64, UInt8
 from fastprof.model.columns import Column
 from fastprof.model.metadata import About
 from fastprof.model.trace import NEVER
-from fastprof.profile.api_classes import ALLOC, COPY, LAUNCH, LOAD, SYNC
+from fastprof.profile.api_classes import ALLOC, COPY_CALL, LAUNCH, LOAD, SYNC
 from fastprof.profile.cells import picked
 from fastprof.profile.data import ProfileData, kept
 from fastprof.profile.instances import ApiCalls, Synchronisations
@@ -28,7 +28,7 @@ from fastprof.profile.steps.kernel_steps import StepsOfKernels
 CALL, RETURN, WORK = 1, 2, 3
 _LAUNCHES, _WAITS, _WAITS_EVENT, _COPIES, _ALLOCATES, _WAITS_STREAM, _WAITS_LAST, _NONE = range(8)
 _KIND_OF_CLASS: Final = {
-    LAUNCH: _LAUNCHES, LOAD: _LAUNCHES, COPY: _COPIES, SYNC: _WAITS, ALLOC: _ALLOCATES,
+    LAUNCH: _LAUNCHES, LOAD: _LAUNCHES, COPY_CALL: _COPIES, SYNC: _WAITS, ALLOC: _ALLOCATES,
 }  # fmt: skip
 _BY_NAME: Final = (
     (regex(r"StreamWaitEvent"), _WAITS_STREAM),

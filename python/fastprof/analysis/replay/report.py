@@ -30,7 +30,7 @@ from fastprof.model.columns import Ints
 from fastprof.model.devices import Device
 from fastprof.model.heading import Heading
 from fastprof.model.numbers import quantity
-from fastprof.model.table import ColumnData, Floats, Table, texts
+from fastprof.model.table import ColumnData, Floats, Table, text_column
 from fastprof.profile.data import ProfileData
 from fastprof.profile.facts import gpu_names
 from fastprof.profile.recording_hints import recorder_of_calls
@@ -187,13 +187,13 @@ def _of_changes(
     name = "recorded" if start.factor is None else "without the recorder"
     rows = [Answer(name, length, 0.0, *path.binds(), 0), *answers]
     return {
-        "name": texts([row.name for row in rows]),
+        "name": text_column([row.name for row in rows]),
         "wall_ns": Ints(rounded(np.array([row.wall for row in rows]))),
         "saved_ns": Ints(
             rounded(np.array([row.saved for row in rows])), none=np.iinfo(np.int64).min
         ),
         "share": Floats(np.array([row.saved / max(length, 1.0) for row in rows])),
-        "binds": texts([row.binds for row in rows]),
+        "binds": text_column([row.binds for row in rows]),
         "binds_share": Floats(np.array([row.binds_share for row in rows])),
         "changed": Ints(np.array([row.changed for row in rows], np.int64)),
     }

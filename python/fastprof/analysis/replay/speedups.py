@@ -27,8 +27,7 @@ from fastprof.analysis.replay.runs import Weights
 from fastprof.model.arrays import Bools, Int32
 from fastprof.model.columns import Ints, Values
 from fastprof.model.numbers import without_index
-from fastprof.model.table import ColumnData, Floats
-from fastprof.model.table import texts as text_column
+from fastprof.model.table import ColumnData, Floats, text_column
 
 _KEYS: Final = ("op", "layer", "line")
 _TOP: Final = 6  # of each key

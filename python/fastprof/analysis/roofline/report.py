@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from fastprof._core._cells import short_time
 from fastprof._system.threads import SecondThread
-from fastprof.analysis.cells import ReportCells as KernelCells
-from fastprof.analysis.cells import cells_of
+from fastprof.analysis.cells import ReportCells, cells_of
 from fastprof.analysis.gpu_work import MOST_GPUS
 from fastprof.analysis.grouping import Grouping, group, numbers, texts
 from fastprof.analysis.key_names import check_keys, heading_of
@@ -145,7 +144,7 @@ def roofline(
 
 
 def _measures(
-    cells: KernelCells,
+    cells: ReportCells,
     groups: Grouping,
     in_steps: TimeInSteps,
     ideal: Ideals,
@@ -203,7 +202,7 @@ def _most(groups: Grouping, code: npt.NDArray[Any], weight: npt.NDArray[Any], n:
 
 
 def _bounds(
-    cells: KernelCells,
+    cells: ReportCells,
     groups: Grouping,
     ideal: Ideals,
     devices: Mapping[int, Device],
@@ -234,14 +233,14 @@ def _some(groups: Grouping, *rows: npt.NDArray[np.bool_]) -> list[npt.NDArray[np
     return result
 
 
-def _blocks(cells: KernelCells) -> npt.NDArray[np.int64]:
+def _blocks(cells: ReportCells) -> npt.NDArray[np.int64]:
     """[cells] The number of blocks; large if unknown."""
     blocks = numbers(cells, "grid").astype(np.int64).prod(axis=1)
     return np.where(blocks < 0, np.iinfo(np.int64).max, blocks)
 
 
 def _flags(
-    cells: KernelCells, groups: Grouping, ideal: Ideals, roof: Roof
+    cells: ReportCells, groups: Grouping, ideal: Ideals, roof: Roof
 ) -> npt.NDArray[np.int32]:
     """Index into FLAGS of each group, len(FLAGS) for none."""
     works = ideal.has_roof & (numbers(cells, "helper") != 1)

@@ -24,7 +24,7 @@ from fastprof.model.columns import Ints
 from fastprof.model.devices import Device
 from fastprof.model.heading import Heading
 from fastprof.model.numbers import quantity
-from fastprof.model.table import ColumnData, Floats, Table, texts
+from fastprof.model.table import ColumnData, Floats, Table, text_column
 from fastprof.profile.data import ProfileData
 from fastprof.profile.facts import gpu_names
 from fastprof.profile.serving.names import INEXACT, SAMPLING, Iteration, iteration_of
@@ -175,7 +175,7 @@ def _stages(work: ServingWork, devices: Mapping[int, Device]) -> dict[str, Colum
         is_told = row["cost_share"] >= _TELLS
         row["memory_share"] = of_memory[own].sum() / max(own_wall, 1) if is_told else np.nan
         rows.append(row)
-    columns: dict[str, ColumnData] = {"stage": texts(work.stages)}
+    columns: dict[str, ColumnData] = {"stage": text_column(work.stages)}
     for heading in STAGES[1:]:
         values = np.array([row[heading.key] for row in rows])
         if heading.key == "iterations":
@@ -256,8 +256,8 @@ def _idle(work: ServingWork) -> Table:
     rows = sorted(times.items(), key=lambda row: -row[1])
     time = np.array([ns for _, ns in rows], np.float64)
     columns: dict[str, ColumnData] = {
-        "place": texts([place for (place, _), _ in rows]),
-        "cause": texts([cause for (_, cause), _ in rows]),
+        "place": text_column([place for (place, _), _ in rows]),
+        "cause": text_column([cause for (_, cause), _ in rows]),
         "ns": Floats(time / n),
         "share": Floats(time / wall),
     }

@@ -11,7 +11,7 @@ import numpy as np
 from fastprof._core import _path
 from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple
-from fastprof.analysis.cells import ReportCells as KernelCells
+from fastprof.analysis.cells import ReportCells
 from fastprof.analysis.grouping import Grouping, group, numbers, texts
 from fastprof.analysis.layers.report import NO_LAYER, layer_paths
 from fastprof.analysis.lines.report import NO_LINE, LineRow, SourceFiles, chosen_frames, line_row
@@ -36,12 +36,12 @@ class Chains(NamedTuple):
     chains : the chain of each group, not empty; several groups may have the same
     """
 
-    cells: KernelCells
+    cells: ReportCells
     groups: Grouping
     chains: list[Chain]
 
 
-def _of_layers(cells: KernelCells, rows: Bools | None) -> Chains:
+def _of_layers(cells: ReportCells, rows: Bools | None) -> Chains:
     """Layers, as in the report `layers`."""
     groups, paths, _ = layer_paths(cells, selection=rows)
     return Chains(
@@ -49,7 +49,7 @@ def _of_layers(cells: KernelCells, rows: Bools | None) -> Chains:
     )
 
 
-def _of_paths(cells: KernelCells, rows: Bools | None) -> Chains:
+def _of_paths(cells: ReportCells, rows: Bools | None) -> Chains:
     """The ranges around the call: `Profile.paths` with folded names. Dict lines have none."""
     if "path" not in cells.names:
         groups = group([], len(cells), rows)
@@ -99,7 +99,7 @@ def _upwards(parent: list[int], node: int) -> list[int]:
     return upwards
 
 
-def _of_stacks(cells: KernelCells, rows: Bools | None) -> Chains:
+def _of_stacks(cells: ReportCells, rows: Bools | None) -> Chains:
     """The call stack of the forward call, as recorded, without inner frames of torch."""
     groups, stacks = _stacks(cells, rows)
     return Chains(
@@ -107,7 +107,7 @@ def _of_stacks(cells: KernelCells, rows: Bools | None) -> Chains:
     )
 
 
-def _of_lines(cells: KernelCells, rows: Bools | None) -> Chains:
+def _of_lines(cells: ReportCells, rows: Bools | None) -> Chains:
     """The folder, file, function and number of the innermost line of the report `lines`."""
     groups, stacks = _stacks(cells, rows)
     chosen, _ = chosen_frames(cells.profile, stacks)
@@ -134,7 +134,7 @@ def _place(row: LineRow, is_unique: bool) -> Chain:
     return tuple(results)
 
 
-def _stacks(cells: KernelCells, rows: Bools | None) -> tuple[Grouping, list[list[str]]]:
+def _stacks(cells: ReportCells, rows: Bools | None) -> tuple[Grouping, list[list[str]]]:
     """The selected cells by call stack, and the frames of each stack, outermost first."""
     traces = texts(cells, "trace")
     groups = group([traces], len(cells), rows)
@@ -145,7 +145,7 @@ def _all(kind: str, *names: str) -> Chain:
     return tuple((kind, name) for name in names)
 
 
-CHAINS: Final[Mapping[str, Callable[[KernelCells, Bools | None], Chains]]] = {
+CHAINS: Final[Mapping[str, Callable[[ReportCells, Bools | None], Chains]]] = {
     "layers": _of_layers,
     "path": _of_paths,
     "lines": _of_lines,

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._system.classes import dataclass
-from fastprof.analysis.cells import ReportCells as KernelCells
+from fastprof.analysis.cells import ReportCells
 from fastprof.analysis.grouping import Grouping, numbers, texts
 from fastprof.analysis.roofline.ideal import KNOWN, TOO_HIGH, TOO_SHORT, Ideals, Roof, roof_of
 from fastprof.analysis.saturated import scattered
@@ -126,7 +126,7 @@ def _added(
 
 
 def path_sums(
-    cells: KernelCells,
+    cells: ReportCells,
     paths: Grouping,
     steps: StepsOfKernels,
     ideal: Ideals | None = None,
@@ -161,7 +161,7 @@ def path_sums(
     return Sums(of, in_steps.n_windows)
 
 
-def in_part(cells: KernelCells, part: str) -> npt.NDArray[np.bool_]:
+def in_part(cells: ReportCells, part: str) -> npt.NDArray[np.bool_]:
     """Whether each cell is in the forward or backward phase; dict lines have directions only."""
     has_phases = "phase" in cells.names
     column = texts(cells, "phase" if has_phases else "dir")

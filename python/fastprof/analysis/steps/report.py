@@ -40,7 +40,7 @@ from fastprof.analysis.summary.measures import shown
 from fastprof.model.arrays import Bools, Int64, unique
 from fastprof.model.columns import Ints, Values
 from fastprof.model.numbers import quantity, scale_of
-from fastprof.model.table import ColumnData, Floats, Table, texts
+from fastprof.model.table import ColumnData, Floats, Table, text_column
 from fastprof.profile.data import ProfileData
 from fastprof.profile.facts import gpu_names
 from fastprof.profile.recording_hints import advice_on, recorder_of_calls
@@ -124,7 +124,7 @@ def _of_windows(
         "wall_ns": Ints(wall),
         "host_ns": Ints(np.where(steps.source == "none", -1, host)[windows.step]),
         "is_counted": Ints(windows.is_counted.astype(np.int64)),
-        "flag": texts(_flags(steps, windows, outlier, slow)),
+        "flag": text_column(_flags(steps, windows, outlier, slow)),
     }
     values = {name: column.values for name, column in columns.items() if isinstance(column, Ints)}
     of_gpus = lengths(windows, values)
@@ -313,8 +313,8 @@ def _differences(outlier: Outlier) -> Iterator[str]:
     )
     host = {_NAMES[name]: outlier.changes.get(name, 0.0) for name in HOST_TIMES}
     for title, times in (("host", host), ("GPU time", outlier.ops)):
-        if texts := list(_large(times, outlier.over_ns)):
-            yield f"{title}: {', '.join(texts)}"
+        if text_column := list(_large(times, outlier.over_ns)):
+            yield f"{title}: {', '.join(text_column)}"
     kernels = outlier.changes["kernels"]
     if abs(kernels) >= 1:
         yield f"kernels {kernels:+.0f}"

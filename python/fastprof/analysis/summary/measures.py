@@ -13,8 +13,7 @@ from fastprof._core._groups import GroupStats
 from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple
 from fastprof._system.threads import computed_once
-from fastprof.analysis.cells import ReportCells as KernelCells
-from fastprof.analysis.cells import cells_of
+from fastprof.analysis.cells import ReportCells, cells_of
 from fastprof.analysis.counted import steps_times_gpus
 from fastprof.analysis.grouping import Floats64, Grouping, numbers, texts
 from fastprof.analysis.roofline.ideal import KNOWN, Ideals, Roof, against_ideal
@@ -44,7 +43,7 @@ class TimeInSteps(NamedTuple):
     n_windows: int
 
 
-def time_in_steps(cells: KernelCells, steps: StepsOfKernels) -> TimeInSteps:
+def time_in_steps(cells: ReportCells, steps: StepsOfKernels) -> TimeInSteps:
     """The GPU time of each cell in counted steps."""
     n_windows = steps_times_gpus(cells.profile, steps)
     if not n_windows:
@@ -58,12 +57,12 @@ def _time_of_coarsest(profile: ProfileData, steps: StepsOfKernels) -> Int64:
     return _time(cells_of(profile), steps)
 
 
-def _time(cells: KernelCells, steps: StepsOfKernels) -> Int64:
+def _time(cells: ReportCells, steps: StepsOfKernels) -> Int64:
     return cells.sum_where(numbers(cells.profile, "sil"), in_counted_steps(steps))
 
 
 def measures(
-    cells: KernelCells,
+    cells: ReportCells,
     groups: Grouping,
     in_steps: TimeInSteps,
     ideal: Ideals,
@@ -82,7 +81,7 @@ class _Measures:
     """The measures of groups of cells, each computed on request."""
 
     def __init__(
-        self, cells: KernelCells, groups: Grouping, in_steps: TimeInSteps, ideal: Ideals
+        self, cells: ReportCells, groups: Grouping, in_steps: TimeInSteps, ideal: Ideals
     ) -> None:
         self._cells, self._groups, self._in_steps, self._ideal = cells, groups, in_steps, ideal
         self._time = numbers(cells, "sil")
@@ -211,14 +210,14 @@ def in_counted_steps(steps: StepsOfKernels) -> Bools:
     return take(steps.is_counted, steps.of_kernel, False)
 
 
-def calls(cells: KernelCells, groups: Grouping) -> Int64:
+def calls(cells: ReportCells, groups: Grouping) -> Int64:
     """[groups] The number of distinct calls; -1 if the profile has no column `call`."""
     if "call" not in cells.names:
         return np.full(groups.n, -1, np.int64)
     return cells.grouped(groups).distinct_counts(numbers(cells.profile, "call"))
 
 
-def tensor_cores(cells: KernelCells, groups: Grouping, time: Int64) -> Floats64:
+def tensor_cores(cells: ReportCells, groups: Grouping, time: Int64) -> Floats64:
     """[groups] The share of the time with tensor cores, of kernels that could use them."""
     column = texts(cells, "tc")
     of = {value: column.ids == i for i, value in enumerate(column.values)}

@@ -10,7 +10,7 @@ import numpy as np
 
 from fastprof._system.threads import SecondThread
 from fastprof.analysis import keys
-from fastprof.analysis.cells import ReportCells as KernelCells
+from fastprof.analysis.cells import ReportCells
 from fastprof.analysis.counted import headed, notes_on_sums
 from fastprof.analysis.grouping import Grouping, group, numbers
 from fastprof.analysis.host.events import CpuEvents, Measure, counted, cpu_events, joined_ids
@@ -114,7 +114,7 @@ def summary(
 
 
 def _overview(
-    cells: KernelCells,
+    cells: ReportCells,
     steps: StepsOfKernels,
     in_steps: TimeInSteps,
     ideal: Ideals,
@@ -127,7 +127,7 @@ def _overview(
     return overview(cells.profile, steps, parts, devices)
 
 
-def default_keys(cells: KernelCells, events: CpuEvents | None = None) -> tuple[str, ...]:
+def default_keys(cells: ReportCells, events: CpuEvents | None = None) -> tuple[str, ...]:
     """The keys that answer the first question with what the file records."""
     if events is not None and not len(cells):
         return ("dir", "op") if keys.key_of(events, "dir").ids.max(initial=-1) >= 0 else ("op",)
@@ -139,7 +139,7 @@ def default_keys(cells: KernelCells, events: CpuEvents | None = None) -> tuple[s
 
 
 def _grouped(
-    cells: KernelCells,
+    cells: ReportCells,
     by: Sequence[str],
     in_steps: TimeInSteps,
     ideal: Ideals,
@@ -238,7 +238,7 @@ _NONE: Final = np.iinfo(np.int64).min
 
 
 def cpu_table(
-    cells: KernelCells,
+    cells: ReportCells,
     events: CpuEvents,
     names: Sequence[str],
     in_steps: TimeInSteps,
@@ -280,7 +280,7 @@ def _joined(left: Values, right: Values) -> Values:
     )
 
 
-def _rows(cells: KernelCells, events: CpuEvents, where: Where | None) -> Bools | None:
+def _rows(cells: ReportCells, events: CpuEvents, where: Where | None) -> Bools | None:
     of_cells, of_events = selected(cells, where), selected(events, where)
     if of_cells is None or of_events is None:
         return None

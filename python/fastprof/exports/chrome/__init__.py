@@ -29,7 +29,7 @@ from fastprof.model.arrays import Int64
 from fastprof.model.metadata import About
 from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.data import ProfileData
-from fastprof.writers.write_threads import write as write_rows
+from fastprof.writers.write_threads import write_on_threads
 
 
 def write(
@@ -60,9 +60,9 @@ def write(
     for event in name_events(profile, work.places.tolist()):
         file.write(quoted(event).encode() + b",\n")
     for writer in _writers(profile, work, rows, origin):
-        write_rows(writer, file)
+        write_on_threads(writer, file)
     if kernels is not None and kernels.source != "none":
-        write_rows(step_rows(kernels, origin), file)
+        write_on_threads(step_rows(kernels, origin), file)
     end = int(work.end.max(initial=0)) - origin
     last = {
         "ph": "i",

@@ -26,7 +26,7 @@ from fastprof.model.metadata import MANAGED, PINNED, Memory
 from fastprof.model.trace import NO_TIME
 from fastprof.profile.data import ProfileData
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
-from fastprof.writers.write_threads import write as write_rows
+from fastprof.writers.write_threads import write_on_threads
 
 
 def write_steps(
@@ -162,7 +162,7 @@ class TraceOutput:
         for packet in self.texts.packets():
             file.write(packet)
         for writer in self.writers:
-            write_rows(writer, file)
+            write_on_threads(writer, file)
         self.writers.clear()
 
 

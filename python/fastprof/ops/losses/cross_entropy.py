@@ -15,7 +15,7 @@ from fastprof.ops.table import table_row
 from fastprof.ops.tensor import elements, fresh, moved, present, same_shape, texts
 
 # FLOPs per element. Per-row operations (a logarithm) are not counted.
-FORWARD: Final = EXPONENTIAL + 4  # compared, max subtracted, exponential, added, divided
+SOFTMAX: Final = EXPONENTIAL + 4  # compared, max subtracted, exponential, added, divided
 LOG_BACKWARD: Final = EXPONENTIAL + 3  # dy added; exponential, times sum, subtracted
 BACKWARD: Final = 4  # dy y added; subtracted, times y
 
@@ -44,7 +44,7 @@ def softmax(
     y, exact = _output(x, dtype_or_level if dtype is None else dtype, half_to_float)
     if direction == "bprop":
         return Cost(elements(x.shape) * backward, moved(y, y, fresh(x)), exact), texts(x)
-    return Cost(elements(x.shape) * FORWARD, moved(x, y), exact), texts(x)
+    return Cost(elements(x.shape) * SOFTMAX, moved(x, y), exact), texts(x)
 
 
 table_row("""

@@ -10,7 +10,7 @@ import numpy as np
 from fastprof.model.columns import Ints
 from fastprof.model.heading import Heading
 from fastprof.model.numbers import quantity
-from fastprof.model.table import ColumnData, Table, texts
+from fastprof.model.table import ColumnData, Table, text_column
 from fastprof.page.section import Chart, Section
 from fastprof.ranks.run.pictures import StepWaits, chosen_ranks, waiting_of
 from fastprof.ranks.run.result import RunData
@@ -132,7 +132,7 @@ def _pairs(run: RunData) -> Table:
         )
     columns: dict[str, ColumnData] = {
         "rank": Ints(np.array([run.numbers[rank] for (rank, _), _ in items], np.int64)),
-        "waits_for": texts([None if number is None else str(number) for number in numbers]),
+        "waits_for": text_column([None if number is None else str(number) for number in numbers]),
         "calls": Ints(np.array([calls for _, (calls, _) in items], np.int64)),
         "wait_ns": Ints(np.array([ns for _, (_, ns) in items], np.int64)),
     }

@@ -19,8 +19,7 @@ from fastprof.analysis.idle.causes import CAUSES
 from fastprof.analysis.steps.windows import ProcessLane, times_of
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.numbers import quantity
-from fastprof.model.table import Table
-from fastprof.model.table import texts as text_column
+from fastprof.model.table import Table, text_column
 from fastprof.page.section import Card, Chart, Fact, PageSource, Section
 from fastprof.profile.recording_hints import advice_on
 

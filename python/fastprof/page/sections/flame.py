@@ -14,7 +14,7 @@ from fastprof.analysis.stacks.columns import TIMES
 from fastprof.analysis.stacks.tree import DIRECTIONS, MEASURES, Stacks, stacks
 from fastprof.model.columns import Ints
 from fastprof.model.heading import Heading
-from fastprof.model.table import ColumnData, Floats, Table, texts
+from fastprof.model.table import ColumnData, Floats, Table, text_column
 from fastprof.page.section import Chart, PageSource, Section
 from fastprof.profile.data import ProfileData
 from fastprof.profile.recording_hints import advice_on
@@ -184,7 +184,7 @@ def _table(tree: Stacks) -> Table:
     rows = 1 + np.argsort(-time[1:], kind="stable")[:_MOST]
     columns: dict[str, ColumnData] = {
         "type": tree.type.take(rows),
-        "path": texts([" › ".join(tree.chain(row)) for row in rows.tolist()]),
+        "path": text_column([" › ".join(tree.chain(row)) for row in rows.tolist()]),
     }
     for direction in DIRECTIONS:
         columns[f"{direction}_ns"] = Ints(tree.inclusive("ns", direction)[rows])

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from fastprof.model.heading import Heading
 from fastprof.model.numbers import quantity
-from fastprof.model.table import Table, texts
+from fastprof.model.table import Table, text_column
 from fastprof.page.section import Fact, PageSource, Section
 from fastprof.page.table import LONGEST
 from fastprof.profile.data import ProfileData
@@ -72,7 +72,9 @@ def _of_file(info: dict[str, Any]) -> Table:
         "contains": ", ".join(name.replace("_", " ") for name, has in info["has"].items() if has),
     }
     known = {name: str(value) for name, value in result.items() if value}
-    return Table({"name": texts(list(known)), "value": texts(list(known.values()))}, _HEADINGS)
+    return Table(
+        {"name": text_column(list(known)), "value": text_column(list(known.values()))}, _HEADINGS
+    )
 
 
 def _rank(rank: dict[str, Any] | None) -> str:

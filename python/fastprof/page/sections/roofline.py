@@ -13,7 +13,7 @@ from fastprof.analysis.roofline.points import BY, PLACES, places_of, points_of, 
 from fastprof.analysis.roofline.utilisation import devices_with
 from fastprof.model.columns import Values
 from fastprof.model.numbers import quantity
-from fastprof.model.table import Table, texts
+from fastprof.model.table import Table, text_column
 from fastprof.page.section import UPLOT, Chart, PageSource, Section
 from fastprof.profile.recording_hints import advice_on
 
@@ -110,7 +110,7 @@ def _with_places(table: Table, places: dict[str, Values]) -> Table:
 
 def _used(column: Any, rows: np.ndarray) -> tuple[np.ndarray, list[str]]:
     """Ids of some rows into the texts that occur in them; -1 for unknown."""
-    named = texts([None if (value := column.at(row)) is None else str(value) for row in rows])
+    named = text_column([None if (value := column.at(row)) is None else str(value) for row in rows])
     return named.ids, named.values
 
 

@@ -26,7 +26,7 @@ _FEWEST: Final = 4  # calls whose ends can tell a shift
 _CLEARLY: Final = 0.5  # of the next spread
 
 
-class Sequence(NamedTuple):
+class CallSequence(NamedTuple):
     """Calls of a rank in one group, in order of start.
 
     Parameters
@@ -100,7 +100,7 @@ class KnownClocks:
 
 
 def aligned(
-    sequences: Many[Sequence], has_numbers: bool, clocks: KnownClocks
+    sequences: Many[CallSequence], has_numbers: bool, clocks: KnownClocks
 ) -> tuple[list[Int64], list[str]]:
     """The place of each call in the group, and per sequence why calls have none, "" if all have.
 
@@ -140,7 +140,7 @@ def aligned(
     return places, reasons
 
 
-def _numbered(sequences: Many[Sequence]) -> tuple[list[Int64], list[str]]:
+def _numbered(sequences: Many[CallSequence]) -> tuple[list[Int64], list[str]]:
     """By the recorded numbers; of calls with one number, those of the most frequent signature.
 
     Calls of a rank with one number, as those of a coalescing manager, match in order.
@@ -179,13 +179,13 @@ def _earlier(seq: Int32) -> Int64:
     return result
 
 
-def _offset(base: Sequence, sequence: Sequence, shift: int) -> int:
+def _offset(base: CallSequence, sequence: CallSequence, shift: int) -> int:
     low, high = max(0, shift), min(len(base.rows), len(sequence.rows) + shift)
     apart = base.end[low:high] - sequence.end[low - shift : high - shift]
     return int(np.median(apart))
 
 
-def _differs(base: Sequence, sequence: Sequence, shift: int) -> Bools:
+def _differs(base: CallSequence, sequence: CallSequence, shift: int) -> Bools:
     """Whether a call meets one of another signature."""
     at = np.arange(len(sequence.rows)) + shift
     inside = (at >= 0) & (at < len(base.rows))
@@ -194,7 +194,9 @@ def _differs(base: Sequence, sequence: Sequence, shift: int) -> Bools:
     return result
 
 
-def best_fit(base: Sequence, sequence: Sequence, is_same_clock: bool = False) -> AlignedShift:
+def best_fit(
+    base: CallSequence, sequence: CallSequence, is_same_clock: bool = False
+) -> AlignedShift:
     """The shift with which signatures agree and calls end together.
 
     is_same_clock : whether the times are known to be of one clock
@@ -216,7 +218,7 @@ def best_fit(base: Sequence, sequence: Sequence, is_same_clock: bool = False) ->
     return best._replace(is_only=len(fits) == 1, is_clear=is_clear)
 
 
-def _by_clock(base: Sequence, sequence: Sequence) -> int:
+def _by_clock(base: CallSequence, sequence: CallSequence) -> int:
     """The shift by the recorded times."""
     middle = len(sequence.rows) // 2
     place = int(np.searchsorted(base.end, sequence.end[middle]))
@@ -227,7 +229,7 @@ def _by_clock(base: Sequence, sequence: Sequence) -> int:
     return nearest - middle
 
 
-def _shifts(base: Sequence, sequence: Sequence) -> list[int]:
+def _shifts(base: CallSequence, sequence: CallSequence) -> list[int]:
     """Shifts that bring the rarest signature of a sequence upon one of its own."""
     n, m = len(base.rows), len(sequence.rows)
     least = min(max(_FEWEST, int(_LEAST_SHARE * min(n, m))), n, m)
@@ -248,7 +250,7 @@ def _shifts(base: Sequence, sequence: Sequence) -> list[int]:
     return result[:_MOST_SHIFTS]
 
 
-def _fit(base: Sequence, sequence: Sequence, shift: int) -> AlignedShift:
+def _fit(base: CallSequence, sequence: CallSequence, shift: int) -> AlignedShift:
     low, high = max(0, shift), min(len(base.rows), len(sequence.rows) + shift)
     n = high - low
     interval = _interval(base, sequence)
@@ -266,7 +268,7 @@ def _fit(base: Sequence, sequence: Sequence, shift: int) -> AlignedShift:
     return AlignedShift(shift, spread, interval, n, False, float(np.median(np.abs(apart))))
 
 
-def _interval(base: Sequence, sequence: Sequence) -> float:
+def _interval(base: CallSequence, sequence: CallSequence) -> float:
     """The median time between the ends of calls; inf of a single call."""
     ends = base.end if len(base.end) > 1 else sequence.end
     return float(np.median(np.abs(np.diff(ends)))) if len(ends) > 1 else np.inf
@@ -291,7 +293,7 @@ def from_line(time: Int64, apart: Int64) -> npt.NDArray[np.float64]:
 _MOST_DRIFT: Final = 2e-4
 
 
-def clustered(sequences: list[Sequence], size: int) -> Iterator[list[Sequence]]:
+def clustered(sequences: list[CallSequence], size: int) -> Iterator[list[CallSequence]]:
     """Groups of ranks whose calls end together, for groups that no record names.
 
     size : number of ranks of a group, -1 if unknown

@@ -10,8 +10,7 @@ import numpy as np
 from fastprof._system.classes import NamedTuple, dataclass
 from fastprof.model.arrays import Int32, Int64
 from fastprof.ops.collectives.messages import SEND_RECEIVE
-from fastprof.ranks.run.align import NOWHERE, KnownClocks, aligned, clustered
-from fastprof.ranks.run.align import Sequence as CallSequence
+from fastprof.ranks.run.align import NOWHERE, CallSequence, KnownClocks, aligned, clustered
 from fastprof.ranks.run.record import CallSignature, RankRecord
 
 

@@ -12,7 +12,7 @@ from fastprof.errors import FastprofError
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Ints
 from fastprof.model.heading import Heading
-from fastprof.model.table import ColumnData, Floats, Table, texts
+from fastprof.model.table import ColumnData, Floats, Table, text_column
 from fastprof.ranks.all_ranks import assign_ranks, rank_in_name
 from fastprof.ranks.run import columns as headings
 from fastprof.ranks.run.causes import (
@@ -260,7 +260,7 @@ class RunData:
             headings.RANKS,
             {
                 "rank": _ints(self.numbers),
-                "file": texts([record.path for record in self.records]),
+                "file": text_column([record.path for record in self.records]),
                 "gpu": _ints([record.device for record in self.records]),
                 "host": _ints(clocks.host),
                 "steps": _ints([int(record.steps.is_counted.sum()) for record in self.records]),
@@ -357,8 +357,8 @@ class RunData:
             headings.INSTANCES,
             {
                 "instance": _ints(np.arange(n)),
-                "group": texts([one.group or None for one in signatures]),
-                "collective": texts([one.kind for one in signatures]),
+                "group": text_column([one.group or None for one in signatures]),
+                "collective": text_column([one.kind for one in signatures]),
                 "bytes": _ints([one.size for one in signatures]),
                 "ranks": _ints(np.diff(bounds)),
                 "missing": _ints(waits.missing),
@@ -590,7 +590,9 @@ def _of_rows(columns: Sequence[Heading], rows: Sequence[dict[str, Any]]) -> Tabl
     for heading in columns:
         values = [row.get(heading.key) for row in rows]
         if any(isinstance(value, str) for value in values) or heading.key in _TEXTS:
-            data[heading.key] = texts([None if value is None else str(value) for value in values])
+            data[heading.key] = text_column(
+                [None if value is None else str(value) for value in values]
+            )
         elif heading.unit in ("ns", "share", "bytes/s", "bytes") or heading.key in _FLOATS:
             data[heading.key] = Floats(
                 np.array([np.nan if value is None else value for value in values], np.float64)

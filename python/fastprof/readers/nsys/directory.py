@@ -23,7 +23,7 @@ from fastprof.readers.sqlite.database import Progress
 _ROWS: Final = 1 << 16  # that are converted at a time
 
 
-def export(
+def export_directory(
     path: str | os.PathLike[str], progress: Progress | None = None
 ) -> tuple[Path, list[str]]:
     """The path of an SQLite file with the tables of a directory, and notices for the user.

@@ -110,7 +110,7 @@ _NUMBERS: Final = {
 }  # fmt: skip
 
 
-def export(
+def export_json(
     path: str | os.PathLike[str], progress: Progress | None = None
 ) -> tuple[Path, list[str]]:
     """The path of an SQLite file with the events of a JSON export, and notices for the user.

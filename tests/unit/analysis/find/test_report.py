@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from fastprof.analysis.find.columns import between, duration, nth
+from fastprof.analysis.find.columns import duration, nth, times_of
 from fastprof.errors import BadInputError, ReportError
 from support.exports import Export
 
@@ -150,4 +150,4 @@ def test_occurrences_are_counted_from_one(text, picked):
 
 def test_times_are_texts_with_units():
     assert duration("1.5 ms") == 1_500_000 and duration("0") == 0
-    assert between("1us: 2us") == (1000, 2000) and between(":1s") == (None, 10**9)
+    assert times_of("1us: 2us") == (1000, 2000) and times_of(":1s") == (None, 10**9)

@@ -7,8 +7,8 @@ import pytest
 
 from fastprof.ranks.run.align import (
     NOWHERE,
+    CallSequence,
     KnownClocks,
-    Sequence,
     aligned,
     best_fit,
     clustered,
@@ -19,7 +19,7 @@ from fastprof.ranks.run.align import (
 def sequence(rank, ends, same=None, seq=None):
     ends = np.array(ends, np.int64)
     n = len(ends)
-    return Sequence(
+    return CallSequence(
         rank,
         np.arange(n),
         np.array([0] * n if same is None else same, np.int32),

@@ -19,7 +19,7 @@ from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, SIGMOID, SQUARE_ROOT
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.dtypes import canonical_type, short_type
 from fastprof.ops.libraries.serving.products import packed_float4
-from fastprof.ops.losses.cross_entropy import FORWARD as SOFTMAX
+from fastprof.ops.losses.cross_entropy import SOFTMAX
 from fastprof.ops.parameters import Int, Size, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row

@@ -16,7 +16,7 @@ from fastprof.ops.axes import ERROR_FUNCTION, EXPONENTIAL, LOGARITHM, SIGMOID, T
 from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.libraries.mamba import Scan
 from fastprof.ops.libraries.serving.products import SCALE, SEARCH
-from fastprof.ops.losses.cross_entropy import FORWARD as SOFTMAX
+from fastprof.ops.losses.cross_entropy import SOFTMAX
 from fastprof.ops.parameters import Flag, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row

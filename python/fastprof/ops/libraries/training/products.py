@@ -24,7 +24,7 @@ from typing import Any
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import TRIGONOMETRIC
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
-from fastprof.ops.losses.cross_entropy import BACKWARD, FORWARD
+from fastprof.ops.losses.cross_entropy import BACKWARD, SOFTMAX
 from fastprof.ops.matrix.matmul import Product, forward, linear
 from fastprof.ops.normalisation.layer_norm import group_norm, layer_norm, rms_norm
 from fastprof.ops.parameters import Flag, Int, Size, Tensors
@@ -530,5 +530,5 @@ def _softmax(x: Tensor, mask: Tensor | None, scaling: int, direction: str) -> An
     count = elements(x.shape)
     if direction == "bprop":
         return Cost(count * (BACKWARD + scaling), moved(x, x, x)), texts(x, mask)
-    flops = count * (FORWARD + scaling + (mask is not None))
+    flops = count * (SOFTMAX + scaling + (mask is not None))
     return Cost(flops, add_known(moved(x, x), moved(mask))), texts(x, mask)
