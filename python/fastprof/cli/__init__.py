@@ -26,6 +26,7 @@ from fastprof.cli.output import (
 )
 from fastprof.cli.reports import (
     ReportCommand,
+    command_first,
     first_word,
     load_reports,
     names_file,
@@ -165,11 +166,10 @@ def _parsed(given: list[str]) -> argparse.Namespace:
     if given[:1] == ["help"]:
         given = [*given[1:2], "--help"]
     load_reports(given, COMMANDS)
+    given = command_first(given, COMMANDS)
     if names_file(given, COMMANDS):
-        given.insert(0, "ranks" if names_ranks(given, COMMANDS) else "overview")
-    command = first_word(given, COMMANDS)
-    if command and given[0] != command:  # options before it
-        given.insert(0, given.pop(given.index(command)))
+        given.insert(0, "ranks" if names_ranks(given) else "overview")
+    command = first_word(given)
     if not given:
         parser(given).error("no command and no FILE; fastprof FILE is the first look at a trace")
     if command and command not in (*names(), *COMMANDS):

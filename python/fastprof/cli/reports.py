@@ -127,24 +127,32 @@ def log_unmatched(profile: Profile, where: Where | None) -> None:
             log(line)
 
 
-def first_word(argv: Sequence[str], known: Collection[str]) -> str:
-    """The command or a file: the first argument other than an option; "" if there is none.
+def first_word(argv: Sequence[str]) -> str:
+    """The first argument other than an option, the command or a file; "" if there is none."""
+    return next((text for text in argv if not text.startswith("-")), "")
 
-    After options, which may take values, it is the first name of a command or path that exists,
-    else the last argument.
+
+def command_first(argv: Sequence[str], known: Collection[str]) -> list[str]:
+    """The arguments with the options before the command, or before files, after it.
+
+    As options may take values, the command or file is then the first name of a command or path that
+    exists, else the last argument.
 
     known : commands other than reports
     """
     words = [text for text in argv if not text.startswith("-")]
-    if argv and words and argv[0] != words[0]:
-        named = (*known, *names())
-        words = [text for text in words if text in named or os.path.exists(text)] or words[-1:]
-    return words[0] if words else ""
+    if not words or argv[0] == words[0]:
+        return [*argv]
+    named = (*known, *names())
+    likely = (text for text in words if text in named or os.path.exists(text))
+    begin = argv.index(next(likely, words[-1]))
+    end = begin + len([*takewhile(lambda text: not text.startswith("-"), argv[begin:])])
+    return [*argv[begin:end], *argv[:begin], *argv[end:]]
 
 
 def load_reports(argv: list[str], known: Collection[str]) -> None:
     """Load the reports of --ops files and of installed packages if the command may be one."""
-    command = first_word(argv, known)
+    command = first_word(argv)
     if not command or command in known or command in names():
         return
     from fastprof.ops.user import load_file, load_packages
@@ -161,19 +169,15 @@ def names_file(argv: Sequence[str], known: Collection[str]) -> bool:
 
     known : commands other than reports
     """
-    word = first_word(argv, known)
+    word = first_word(argv)
     if word in known or word in names():
         return False
     return os.path.exists(word) or any(text in word for text in (".", os.sep))
 
 
-def names_ranks(argv: Sequence[str], known: Collection[str]) -> bool:
-    """Whether the arguments in place of a command are a directory of traces, or several files.
-
-    known : commands other than reports
-    """
-    paths = argv[argv.index(first_word(argv, known)) :]
-    words = [*takewhile(lambda word: not word.startswith("-"), paths)]
+def names_ranks(argv: Sequence[str]) -> bool:
+    """Whether the arguments in place of a command are a directory of traces, or several files."""
+    words = [*takewhile(lambda word: not word.startswith("-"), argv)]
     path = resolved(words[0]) if words else ""
     if os.path.isdir(path):
         return is_of_ranks(path)
