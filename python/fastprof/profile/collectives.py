@@ -149,9 +149,7 @@ def _joined(left: Values, right: Values) -> Values:
 def _frames(lookups: Lookups, rows: Rows) -> tuple[Int32, Int32]:
     """The range that describes the message best, of those around each launch: frame and label."""
     attribution = lookups.attribution
-    ranks = np.full(len(attribution.meanings), _path.NO_RANK, np.uint8)
-    for label in np.flatnonzero(attribution.around_work).tolist():
-        ranks[label] = _rank(attribution.meanings[label])
+    ranks = attribution.ranks_around_work(_rank)
     labels = take(attribution.ranges.label, attribution.frame_range)
     best = take(_path.best(attribution.frame_parent, labels, ranks), lookups.frame[rows])
     return best, take(labels, best)

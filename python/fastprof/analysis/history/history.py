@@ -194,24 +194,24 @@ class HistoryData:
     def _columns(
         self, figures: Sequence[str], changes: Sequence[HistoryChange]
     ) -> dict[str, ColumnData]:
-        every = [*self.captures]
+        rows = self.captures
         marks: dict[int, list[str]] = {}
         for change in changes:
             share = "" if change.share is None else f" {change.share:+.1%}"
             marks.setdefault(change.after.id, []).append(
                 f"{heading_of(change.figure).header}{share}"
             )
-        steps = [-1 if each.figures.steps is None else each.figures.steps for each in every]
+        steps = [-1 if capture.figures.steps is None else capture.figures.steps for capture in rows]
         of_figures = (*figures, *(name for name in self._more() if name not in figures))
         return {
-            "capture": Ints(np.array([each.id for each in every], np.int64)),
-            "saved": text_column([_time(each.saved_ns) for each in every]),
-            "tags": text_column([_tags(each.tags) for each in every]),
+            "capture": Ints(np.array([capture.id for capture in rows], np.int64)),
+            "saved": text_column([_time(capture.saved_ns) for capture in rows]),
+            "tags": text_column([_tags(capture.tags) for capture in rows]),
             **{heading_of(name).key: Floats(self.series(name)) for name in of_figures},
             "steps": Ints(np.array(steps, np.int64)),
-            "change": text_column([", ".join(marks.get(each.id, ())) for each in every]),
-            "names": text_column([", ".join(each.names) for each in every]),
-            "version": text_column([each.version for each in every]),
+            "change": text_column([", ".join(marks.get(capture.id, ())) for capture in rows]),
+            "names": text_column([", ".join(capture.names) for capture in rows]),
+            "version": text_column([capture.version for capture in rows]),
         }
 
     def _more(self) -> list[str]:

@@ -40,6 +40,7 @@ from fastprof.model.trace import NEVER
 from fastprof.profile.api_classes import ALLOC, SYNC
 from fastprof.profile.data import ProfileData, kept
 from fastprof.profile.instances import ApiCalls, Instances
+from fastprof.profile.steps.marked import LOADER_ENDS
 
 
 class State(IntEnum):
@@ -223,7 +224,6 @@ _LOADS: Final = regex(
     r"|DataLoader"  # fastprof.init()
     r"|.*\.(?:train|val|test|predict)_(?:dataloader_)?next"
 )
-_ENDS: Final = ("__next__", "DataLoader", "_next")  # of all names that fit
 _NAMED_SO: Final = regex(
     r"\W*(?:data[ _-]?load(?:er|ing)?|(?:get|load|fetch|next)[ _-]?(?:data|batch))\W*", re.I
 )
@@ -255,7 +255,7 @@ def _loads(meaning: Meaning, wanted: re.Pattern[str] | None) -> bool:
     if meaning.kind == Kind.ARGUMENT:
         return meaning.call is not None and meaning.call.op == "DataLoader"
     name, is_user = meaning.name, meaning.kind == Kind.USER
-    if name.endswith(_ENDS) and _LOADS.fullmatch(name):
+    if name.endswith(LOADER_ENDS) and _LOADS.fullmatch(name):
         return True
     return is_user and _NAMED_SO.fullmatch(name) is not None
 

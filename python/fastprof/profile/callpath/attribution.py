@@ -101,6 +101,13 @@ class Attribution:
         """[labels] Whether a range of this label is around a kernel or the forward call of one."""
         return self._around[0]
 
+    def ranks_around_work(self, rank: Callable[[Meaning], int]) -> UInt8:
+        """[labels] The rank of each label around work; NO_RANK for the others."""
+        result = np.full(len(self.meanings), _path.NO_RANK, np.uint8)
+        for label in np.flatnonzero(self.around_work).tolist():
+            result[label] = rank(self.meanings[label])
+        return result
+
     @property
     def around_forward(self) -> Bools:
         """[labels] Whether a range of this label is around the forward call of a backward range."""

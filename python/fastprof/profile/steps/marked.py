@@ -72,7 +72,7 @@ def is_loader(meaning: Meaning) -> bool:
     """Whether a range fetches a batch: of torch's DataLoader, Lightning or fastprof.init()."""
     if meaning.kind == Kind.ARGUMENT:
         return meaning.call is not None and meaning.call.op == "DataLoader"
-    return meaning.name.endswith(_ENDS) and _LOADER.match(meaning.name) is not None
+    return meaning.name.endswith(LOADER_ENDS) and _LOADER.match(meaning.name) is not None
 
 
 def is_optimizer(meaning: Meaning) -> bool:
@@ -83,5 +83,5 @@ def is_optimizer(meaning: Meaning) -> bool:
 _LOADER = regex(
     r"enumerate\(DataLoader\)#\w+\.__next__\Z|DataLoader\Z|.*\btrain_(?:dataloader_)?next\Z"
 )
-_ENDS = ("__next__", "DataLoader", "_next")  # of all names that fit
+LOADER_ENDS = ("__next__", "DataLoader", "_next")  # of all names that fit
 _OPTIMIZER = regex(r"Optimizer\.step#\S+\Z")

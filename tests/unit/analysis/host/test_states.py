@@ -197,6 +197,6 @@ def test_an_invalid_expression_is_an_error(tmp_path):
 
 def test_each_form_of_a_name_has_what_is_looked_for_first() -> None:
     for form in alternatives(states._LOADS.pattern):
-        assert form.endswith(states._ENDS), form
+        assert form.endswith(states.LOADER_ENDS), form
     for form in alternatives(waits._COMPILATION.pattern):
         assert any(word in form for word in waits._COMPILING), form

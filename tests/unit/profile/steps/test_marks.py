@@ -176,4 +176,4 @@ def test_batches_of_lightning_are_steps_and_epochs_are_not(tmp_path: Path) -> No
 
 def test_each_form_of_a_loader_has_the_end_that_is_looked_for_first() -> None:
     for form in alternatives(marked._LOADER.pattern):
-        assert form.removesuffix(r"\Z").endswith(marked._ENDS), form
+        assert form.removesuffix(r"\Z").endswith(marked.LOADER_ENDS), form
